@@ -216,6 +216,23 @@ def test_statements_are_those_of_no_single_database() -> None:
     assert strays == {}
 
 
+MOST_ROOMS, MOST_ARROWS = 20, 110  # at the top: what fits on a page, and is a tree rather than a net
+
+
+def test_the_top_of_the_tree_fits_on_a_page() -> None:
+    rooms = {file.relative_to(PACKAGE).parts[0].removesuffix(".py") for file in PACKAGE.rglob("*.py")} - {"__init__"}
+    arrows = {
+        (file.relative_to(PACKAGE).parts[0].removesuffix(".py"), name.partition(".")[0])
+        for file in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "palimpsest"
+        for name in ([node.module.partition(".")[2]] if "." in node.module else [one.name for one in node.names])
+    }
+    arrows = {(room, used) for room, used in arrows if room != used and used in rooms and room in rooms}
+    assert len(rooms) <= MOST_ROOMS and len(arrows) <= MOST_ARROWS, (len(rooms), len(arrows))
+    assert len(rooms) > 10 and len(arrows) > 50
+
+
 @pytest.mark.parametrize("module", ["palimpsest.app", "palimpsest.commands.serving", "palimpsest.commands.cli"])
 def test_importing_loads_nothing_slow(module: str) -> None:
     program = f"import sys, {module}\nsys.stdout.write(' '.join(m for m in {LATE!r} if m in sys.modules))"

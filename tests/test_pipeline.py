@@ -16,6 +16,7 @@ from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.history.link_keys import NEWEST_CLUES
 from palimpsest.domain import Ending, Json, Note, RawHeaders
 from palimpsest.domain.ports import Clock, Listener, Prepared, Vectors
+from palimpsest.features.registry import FEATURES
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits
 from palimpsest.memory.request.decider import LATE_SECONDS
 from palimpsest.memory.request.sized_executor import INLINE_BYTES
@@ -75,7 +76,7 @@ class House:
         there = {"download": "never", "cache": data.parent / "no model"}
         policy = Policy.model_validate({"data": data, "memory": {"deadline_ms": deadline_ms}, "model": there})
         self.metrics = Metrics()
-        self.memory = MemoryService(policy, SECRET, self.metrics, model=model, limits=limits)
+        self.memory = MemoryService(policy, SECRET, self.metrics, model=model, limits=limits, sources=FEATURES)
         self.pipeline = Pipeline(policy, client_table(), SECRET, ProxyKeys({}), self.memory, self.metrics, clock)
 
     @asynccontextmanager

@@ -42,13 +42,14 @@ from palimpsest.edge.request_id import LabelledAnswers
 from palimpsest.edge.self_description import self_description
 from palimpsest.edge.web_pages import PageGuard, WebPages
 from palimpsest.features.mcp import PATH as MCP_PATH
+from palimpsest.features.registry import FEATURES, OPERATIONS
 from palimpsest.memory.operation.policy_reload import PolicyReload
 from palimpsest.memory.operation.proxy_keys import KnownKeys
 from palimpsest.memory.operation.switches import KnownSwitches
 from palimpsest.memory.service import MemoryService
 from palimpsest.pipeline import Pipeline
 from palimpsest.settings import load
-from palimpsest.settings.policy import FACT_TOOLS, Policy
+from palimpsest.settings.policy import Policy
 from palimpsest.settings.source import Source
 from palimpsest.settings.source import handed_over as handed_over_source
 from palimpsest.store.operation import changes
@@ -136,6 +137,7 @@ class _Proxy:
             environment=environment,
             litellm_thread=self._litellm_thread,
             archives_apart=archives_apart,
+            sources=FEATURES,
         )
         self._draining = Draining(policy.listen.drain_seconds)
         self._upstreams = self._upstreams_of(policy)
@@ -280,7 +282,6 @@ class _Proxy:
 
     def _mcp(self, policy: Policy, access: Access) -> McpEndpoint:
         """Memory as tools."""
-        from palimpsest.features.facts.tools import FactTools
         from palimpsest.features.mcp.endpoint import McpEndpoint
         from palimpsest.features.mcp.speakers import Speakers
         from palimpsest.features.mcp.tools import MemoryTools
@@ -288,9 +289,13 @@ class _Proxy:
         memory = self._memory
         parts = (memory.database, memory.recall, memory.archive.forgetting, policy, self._secret, time.time)
         speakers = Speakers(policy, self._signals, access.keys, self._secret, access.trusts_machine)
-        facts = FactTools(memory.archive.facts, policy, self._switches.off_for)
-        names = [name for name in policy.mcp.tools if policy.facts.is_on or name not in FACT_TOOLS]
-        return McpEndpoint(MemoryTools(*parts), facts, names, speakers.of)
+        wanted = [feature for feature in FEATURES if feature.tools and feature.extends(policy)]
+        off = {name for feature in FEATURES if feature not in wanted for name in feature.tools}
+        names = [name for name in policy.mcp.tools if name not in off]
+        given = (memory.archive, policy, self._switches.off_for)
+        return McpEndpoint(
+            MemoryTools(*parts), lambda: [feature.toolset(*given) for feature in wanted], names, speakers.of
+        )
 
     def _own_routes(self, policy: Policy, access: Access, pipeline: Pipeline) -> list[BaseRoute]:
         """The proxy's own endpoints."""
@@ -307,23 +312,16 @@ class _Proxy:
 
         memory = self._memory
         parts = Parts(
-            database=memory.database,
-            journal=memory.journal,
+            archive=memory.archive,
             retriever=memory.recall,
-            facts=memory.archive.facts,
-            forgetting=memory.archive.forgetting,
-            retiring=memory.archive.retiring,
-            sweeper=memory.archive.sweeper,
-            consolidator=memory.archive.consolidator,
             readiness_probe=readiness_probe,
             policies=self._reload,
             preparer=pipeline,
             open_turns=self._open_turns,
-            clock=time.time,
             key_of=partial(tenant_key, self._secret),
             default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
         )
-        return admin_api(parts, access)
+        return admin_api(parts, access, OPERATIONS)
 
 
 def _share_an_account(policy: Policy, keyring: ProxyKeys) -> bool:

@@ -22,6 +22,7 @@ from palimpsest.domain import Chat, Insertion, RawHeaders
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.ports import Body
 from palimpsest.edge.proxy_routes import ProxyRoutes
+from palimpsest.features.registry import FEATURES
 from palimpsest.memory.service import MemoryService
 from palimpsest.pipeline import Pipeline
 from palimpsest.settings.load import read_yaml, shipped
@@ -109,7 +110,7 @@ class Routes:
         memory = {"deadline_ms": PATIENT_MS}
         policy = Policy.model_validate({"data": folder / "data", "memory": memory, "model": there})
         metrics, keys = Metrics(), ProxyKeys({})
-        self._memory = MemoryService(policy, SECRET, metrics)
+        self._memory = MemoryService(policy, SECRET, metrics, sources=FEATURES)
         signals = read_signals(read_yaml(shipped("clients.yaml")))
         self._pipeline = Pipeline(policy, signals, SECRET, keys, self._memory, metrics, time.time)
         self._routes = ProxyRoutes(policy, self._pipeline, self, keys)

@@ -12,6 +12,7 @@ import pytest
 import structlog
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Vectors
+from palimpsest.features.registry import FEATURES
 from palimpsest.memory.service import BEHIND, LOADING, MISSING, MemoryService, MemoryState
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE
@@ -61,7 +62,7 @@ class House:
     def __init__(self, data: Path, mode: str = "on", **consolidation: str) -> None:
         self.data, self.model, self.metrics = data, Model(), Metrics()
         policy = Policy.model_validate({"data": data, "memory": {"mode": mode}, "consolidation": consolidation})
-        self.service = MemoryService(policy, SECRET, self.metrics, model=self.model)
+        self.service = MemoryService(policy, SECRET, self.metrics, model=self.model, sources=FEATURES)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[MemoryService]:

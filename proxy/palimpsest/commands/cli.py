@@ -29,6 +29,7 @@ from palimpsest.console.arguments import (
     source_of,
 )
 from palimpsest.domain.errors import PalimpsestError, PolicyError
+from palimpsest.features.registry import COMMANDS
 from palimpsest.settings import load
 
 NO_BENCHMARKS = "the benchmarks are not installed with the proxy; in a checkout of it: pip install -e '.[bench]'"
@@ -41,19 +42,14 @@ MODULES = {  # by the commands that they add, in the order of the help; only tha
     "commands.openapi": ("openapi",),
     "commands.searching": ("model", "index", "search", "explain"),
     "commands.why_not": ("why-not",),
-    "features.gaps.command": ("gaps",),
-    "features.transfer.command": ("export", "import"),
-    "features.transfer.backup_command": ("backup", "restore"),
     "commands.check": ("check",),
-    "features.mcp.command": ("mcp",),
     "commands.key": ("key",),
-    "features.facts.command": ("facts",),
     "commands.switch": ("disable", "enable"),
     "commands.hook": ("hook",),
     "commands.forgetting": ("forget", "retire", "unretire", "receipt"),
     "commands.retention": ("retention", "vacuum"),
-    "features.items.command": ("consolidate",),
     "commands.stats": ("stats",),
+    **COMMANDS,
 }
 
 

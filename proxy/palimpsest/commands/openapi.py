@@ -19,6 +19,7 @@ def add_commands(command: Command) -> None:
 def _openapi(_given: argparse.Namespace) -> int:
     from palimpsest.edge.admin.openapi import document  # late: `--help` must not wait for it
     from palimpsest.edge.admin.routes import all_operations
+    from palimpsest.features.registry import OPERATIONS
 
-    sys.stdout.write(json.dumps(document(all_operations()), indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(document(all_operations(OPERATIONS)), indent=2, ensure_ascii=False) + "\n")
     return DONE

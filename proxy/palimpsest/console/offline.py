@@ -7,25 +7,19 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
-from random import Random
 from typing import Any
 
-from palimpsest.core.caller.identity import tenant_key, tenant_of
+from palimpsest.core.caller.identity import tenant_of
 from palimpsest.core.recall.gaps import GapEstimate
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import Trace
-from palimpsest.domain import TURN_PREFIX, AddedFact, BlockKind, Json, Query, Reach, Recalled
+from palimpsest.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault, PolicyError
-from palimpsest.domain.portable_turn import ForgottenFact, PortableTurn
-from palimpsest.features.items.consolidation import Consolidator
-from palimpsest.features.items.writing import writer_of
-from palimpsest.features.transfer.exporting import export
-from palimpsest.features.transfer.importing import Destination, Totals
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.embedding.embedder import LocalEmbedder
 from palimpsest.memory.erasure.forgetting import Forgetting
@@ -34,12 +28,9 @@ from palimpsest.memory.recall.trails import Trails
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import make_folder
 from palimpsest.store.erasure.selection import Target
-from palimpsest.store.knowledge.fact_extraction import waiting
-from palimpsest.store.knowledge.facts import count_by_category
 from palimpsest.store.operation.probes import live_estimate
 from palimpsest.store.operation.secret import load_secret
 from palimpsest.store.turns.costs import By, costs
-from palimpsest.store.turns.transcript import Selection
 from palimpsest.telemetry.metrics import Metrics
 
 LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
@@ -73,8 +64,8 @@ class Commands:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         metrics = Metrics()
-        self._embedder = LocalEmbedder(policy.model, metrics)
-        self.archive = Archive(policy, metrics, self._embedder, secret=self._secret)
+        self.embedder = LocalEmbedder(policy.model, metrics)
+        self.archive = Archive(policy, metrics, self.embedder, secret=self.secret)
         self._journal = self.archive.journal
         self.database = self.archive.database
 
@@ -111,7 +102,7 @@ class Commands:
         Raises:
             MemoryFault: there is no such turn in the conversation.
         """
-        await self._embedder.warm()
+        await self.embedder.warm()
         trails = Trails(self._journal, self.database, self.archive.recall(), self.policy)
         found = await trails.find(statement, None, conversation, named)
         if found is None:
@@ -131,16 +122,6 @@ class Commands:
             )
         which = "the newest turn" if number is None else f"turn {number}"
         return f"looking for {which} of {named}: not found in {self.database.path}"
-
-    async def gaps(self, probes: int, chance: Random) -> tuple[GapEstimate, bool]:
-        """
-        What becomes of so many questions that memory asks itself now; see `Prober`. Nothing of it is kept.
-
-        Returns:
-            The estimate, and whether there was an embedding model; else it is of recall by words alone.
-        """
-        has_model = await self._embedder.warm()
-        return await self.archive.prober(self._embedder, chance).some(probes), has_model
 
     async def live_gaps(self) -> GapEstimate:
         """What became of those that a running proxy asked itself."""
@@ -162,7 +143,7 @@ class Commands:
         if conversation:
             all_of_it = await self._journal.occurrences(tenant, conversation)
             query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
-        await self._embedder.warm()
+        await self.embedder.warm()
         recall = self.archive.recall()
         demand = demanded(self.policy.memory.generosity, BlockKind.RECALL)
         recalled = await recall.recall(replace(query, least_help=demand.least_help), limit)
@@ -186,33 +167,8 @@ class Commands:
         forgetting = self.archive.forgetting
         if vacuum:
             backups = self.policy.retention.backups
-            forgetting = Forgetting(self.database, self._secret(), time.time, inf, lambda: backups)
+            forgetting = Forgetting(self.database, self.secret(), time.time, inf, lambda: backups)
         return await forgetting.erase(target)
-
-    async def write_items(self) -> int:
-        """Keep items of all that no writer has read yet, by the writer that the policy names; returns how many."""
-        return await self.archive.item_keeper(lambda: writer_of(self.policy.consolidation)).catch_up(may_be_open=True)
-
-    async def consolidator(self) -> Consolidator:
-        """What tidies items; by meaning where the model is here."""
-        await self._embedder.warm()
-        return self.archive.consolidator
-
-    async def rebuild_facts(self) -> dict[str, int]:
-        """
-        Extract the facts of all messages anew, together with proxies that run; statements by category.
-
-        Raises:
-            PolicyError: no facts are kept.
-        """
-        if not self.policy.facts.is_on:
-            raise PolicyError("facts.policy is off: set it to suggest or use to extract facts")
-        extraction = self.archive.fact_extraction
-        await self.archive.facts.start_over()
-        while await self.database.ask(waiting):
-            if not await extraction.extract_batch():
-                await asyncio.sleep(LOOK_SECONDS)  # the rest is a running proxy's, or a dead one's until its lease ends
-        return await self.database.ask(count_by_category)
 
     async def only_tenant(self, named: str | None) -> str:
         """
@@ -223,39 +179,15 @@ class Commands:
         """
         return named or await self._tenant_of("")
 
-    def export(self, selection: Selection) -> AsyncIterator[bytes]:
-        """The lines of an export, some at a time; see `features/transfer/exporting.py`."""
-        return export(self.database, selection, lambda tenant: tenant_key(self._secret(), tenant))
-
-    async def take(self, turns: Iterable[PortableTurn], into: Destination, report: Callable[[Totals], None]) -> Totals:
-        """
-        Import turns; see `Importing.take`.
-
-        Raises:
-            MemoryFault: nothing can be written now; what was written by then stays, and it can be repeated.
-            PolicyError: it cannot be told whose they become, or the secret cannot be read.
-        """
-        return await self.archive.importing.take(turns, into, report)
-
-    async def take_facts(self, facts: Sequence[AddedFact], into: Destination) -> int:
-        """Import facts that were told; see `Importing.take_facts`. None where none are kept."""
-        if not (facts and self.policy.facts.is_on):
-            return 0
-        return await self.archive.importing.take_facts(facts, into)
-
-    async def take_forgotten(self, facts: Sequence[ForgottenFact], into: Destination) -> int:
-        """Leave facts forgotten that were; see `Importing.take_forgotten`."""
-        return await self.archive.importing.take_forgotten(facts, into, time.time()) if facts else 0
-
     def tenant_of(self, credential: bytes) -> str:
         """The tenant of requests with this credential; "" where it names none."""
-        return tenant_of([credential], self.policy.tenants, self._secret(), None)
+        return tenant_of([credential], self.policy.tenants, self.secret(), None)
 
     async def tenants(self) -> list[str]:
         """Names of all tenants that are stored, the newest first."""
         return await self._journal.tenants()
 
-    def _secret(self) -> bytes:
+    def secret(self) -> bytes:
         return load_secret(self.policy.data, os.environ)
 
     async def stats(self) -> Mapping[str, Any]:
@@ -282,7 +214,7 @@ class Commands:
         while await derived.rebuild():
             report(await self._journal.pending())
         waiting = await self._journal.pending()
-        if waiting and not await self._embedder.warm():
+        if waiting and not await self.embedder.warm():
             raise MemoryFault(f"indexing {waiting} passages: no embedding model; run palimpsest model install")
         while waiting:
             report(waiting)
@@ -291,7 +223,7 @@ class Commands:
             waiting = await self._journal.pending()
 
     async def close(self) -> None:
-        await self._embedder.close()
+        await self.embedder.close()
         await self.archive.close()
 
     async def _tenant_of(self, conversation: str) -> str:

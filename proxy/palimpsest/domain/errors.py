@@ -78,6 +78,10 @@ class UpstreamUnreachable(PalimpsestError):
         self.http_status = 504 if timed_out else 502
 
 
+class ToolError(PalimpsestError):
+    """A call of a tool that cannot be answered. The text says why, and what to try."""
+
+
 @contextmanager
 def faults(kinds: type[Exception] | tuple[type[Exception], ...], doing: str) -> Iterator[None]:
     """

@@ -16,7 +16,7 @@ CACHES: list[_lru_cache_wrapper[Any]] = []
 OBJECTS_OF_WORDS = frozenset(
     {
         "palimpsest.memory.embedding.embedder.LocalEmbedder",
-        "palimpsest.features.items.keys.ItemKeys",
+        "palimpsest.memory.index.item_keys.ItemKeys",
         "palimpsest.memory.index.passage_tables.PassageTables",
         "palimpsest.memory.archive.Archive",
         "palimpsest.memory.request.recent_readings.RecentReadings",

@@ -51,9 +51,10 @@ from palimpsest.evaluation.systems import Pack
 from palimpsest.features.assist.assistants import ModelAssistants
 from palimpsest.features.assist.query_controller import QueryController
 from palimpsest.features.assist.selector import Selector
-from palimpsest.features.items.keys import Which
-from palimpsest.features.items.writing import writer_of
+from palimpsest.features.items.consolidation import Consolidator
+from palimpsest.features.items.writing import ItemKeeper, writer_of
 from palimpsest.memory.archive import Archive
+from palimpsest.memory.index.item_keys import Which
 from palimpsest.memory.request.decider import RECALL_LIMIT
 from palimpsest.settings.policy import ConsolidationPolicy, Policy
 from palimpsest.store.operation.assist_usage import AssistUsage, newest_use
@@ -104,9 +105,9 @@ class Store:
         indexer = self.archive.indexer(INDEX_BATCH, LEASE_SECONDS)
         while await indexer.index_batch():
             pass
-        await self.archive.item_keeper(lambda: writer_of(self.policy.consolidation)).catch_up(may_be_open=True)
+        await ItemKeeper.of(self.archive, lambda: writer_of(self.policy.consolidation)).catch_up(may_be_open=True)
         if self.policy.consolidation.writer != "off":
-            await self.archive.consolidator.run()
+            await Consolidator.of(self.archive).run()
 
     async def journal(self, conversations: Sequence[Conversation]) -> None:
         """Journal conversations, each whole, in this order."""

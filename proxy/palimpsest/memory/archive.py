@@ -8,13 +8,12 @@ imported where it is made, so that a process loads those that it runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from functools import cached_property
-from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from palimpsest.core.recall.ranking import RECIPE, Recipe
-from palimpsest.domain.ports import Clock, Counts, Embedder, QuietModel
+from palimpsest.domain.ports import Assistants, Clock, Counts, Embedder
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.fresh_passages import EmbedAside
 from palimpsest.memory.recall.recall import Recall
@@ -25,17 +24,13 @@ from palimpsest.store.journal import Journal
 from palimpsest.store.search.derived import Derived
 
 if TYPE_CHECKING:
-    from palimpsest.features.facts.extraction import FactExtraction
-    from palimpsest.features.facts.service import Facts
-    from palimpsest.features.gaps.probing import Prober
-    from palimpsest.features.items.consolidation import Consolidator, Judge
-    from palimpsest.features.items.keys import ItemKeys
-    from palimpsest.features.items.writing import ItemKeeper, ItemWriter
-    from palimpsest.features.transfer.importing import Importing
     from palimpsest.memory.erasure.forgetting import Forgetting
     from palimpsest.memory.erasure.retention import Sweeper
     from palimpsest.memory.erasure.retiring import Retiring
+    from palimpsest.memory.index.item_keys import ItemKeys
     from palimpsest.memory.recall.indexing import Indexer
+
+T = TypeVar("T")
 
 
 class Archive:
@@ -50,7 +45,7 @@ class Archive:
         *,
         secret: Callable[[], bytes] = lambda: b"",
         current: Callable[[], Policy] | None = None,
-        judge: Callable[[], Judge | None] = lambda: None,
+        assistants: Assistants | None = None,
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
         embed_aside: EmbedAside | None = None,
     ) -> None:
@@ -59,15 +54,15 @@ class Archive:
             policy: its `data` is the folder.
             secret: under which names are hashed; read when something needs it.
             current: the policy in force when it is called; None: always `policy`.
-            judge: judges what rules leave of items; see `Consolidator`.
+            assistants: language models that help memory; None: none do.
             embed_aside: embeds what was said last; see `Recall`.
             model_loaded: waits a moment for a model that is being loaded; see `Recall`.
         """
-        self._counts = counts
-        self._secret = secret
-        self._current = current or (lambda: policy)
-        self._judge = judge
-        self._clock = clock
+        self.counts = counts
+        self.secret = secret
+        self.current = current or (lambda: policy)
+        self.assistants = assistants
+        self.clock = clock
         self._model_loaded = model_loaded
         self._embed_aside = embed_aside
         self.embedder = embedder
@@ -78,6 +73,7 @@ class Archive:
         self.derived = Derived(self.database, clock)
         self.tables = PassageTables(embedder.name, embedder.dimensions)
         self._keys: ItemKeys | None = None
+        self._made: dict[object, Any] = {}
 
     def __repr__(self) -> str:
         return f"<Archive {self.database!r}>"
@@ -98,8 +94,8 @@ class Archive:
             self.database,
             self.tables,
             embedder or self.embedder,
-            self._counts,
-            clock or self._clock,
+            self.counts,
+            clock or self.clock,
             recipe,
             self._model_loaded,
             self.keys,
@@ -108,12 +104,12 @@ class Archive:
 
     def keys(self) -> ItemKeys | None:
         """Keys of items, from when recall first went by them."""
-        if self._keys is None and self._current().consolidation.recall != "off":
-            from palimpsest.features.items.keys import ItemKeys
+        if self._keys is None and self.current().consolidation.recall != "off":
+            from palimpsest.memory.index.item_keys import ItemKeys
 
             self._keys = ItemKeys(
                 *(self.embedder.name, self.embedder.dimensions),
-                lambda: (self._current().consolidation.recall, self._current().consolidation.share_between_users),
+                lambda: (self.current().consolidation.recall, self.current().consolidation.share_between_users),
             )
         return self._keys
 
@@ -123,79 +119,40 @@ class Archive:
         if self._keys is not None:
             self._keys.forget()
 
-    def prober(self, model: QuietModel, chance: Random | None = None) -> Prober:
-        """What asks this archive for what it holds; see `Prober`."""
-        from palimpsest.features.gaps.probing import Aside, Prober, Uncounted
-
-        def recall(tables: PassageTables) -> Recall:
-            return Recall(self.database, tables, Aside(model), Uncounted(), self._clock)
-
-        return Prober(self.database, self.tables, recall, self._current, self._clock, chance)
+    def made(self, make: Callable[[Archive], T]) -> T:
+        """A service of a feature over this archive, made for the first who asks."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        service: T = self._made[make]
+        return service
 
     def indexer(self, batch_passages: int | None = None, lease_seconds: float | None = None) -> Indexer:
         """A worker of the index; see `Indexer`."""
         from palimpsest.memory.recall.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
 
         sizes = batch_passages or BATCH_PASSAGES, lease_seconds or LEASE_SECONDS
-        return Indexer(self.derived, self.embedder, self._counts, *sizes)
-
-    def item_keeper(self, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
-        """What keeps items of what this archive holds; see `ItemKeeper`."""
-        from palimpsest.features.items.writing import ItemKeeper
-
-        return ItemKeeper(self.database, self._counts, self._clock, writer, self._used_items)
-
-    def _used_items(self) -> Collection[int]:
-        return () if self._keys is None else self._keys.take_used()
-
-    @cached_property
-    def facts(self) -> Facts:
-        """Facts on request."""
-        from palimpsest.features.facts.service import Facts
-
-        return Facts(self.database, self._secret(), self._current, self._clock)
-
-    @cached_property
-    def fact_extraction(self) -> FactExtraction:
-        """What extracts facts."""
-        from palimpsest.features.facts.extraction import FactExtraction
-
-        return FactExtraction(self.database, self._secret(), self._counts, self._clock)
+        return Indexer(self.derived, self.embedder, self.counts, *sizes)
 
     @cached_property
     def forgetting(self) -> Forgetting:
         """What erases on request."""
         from palimpsest.memory.erasure.forgetting import Forgetting
 
-        return Forgetting(self.database, self._secret(), self._clock, backups=lambda: self._current().retention.backups)
-
-    @cached_property
-    def importing(self) -> Importing:
-        """What writes turns from files."""
-        from palimpsest.features.transfer.importing import Importing
-
-        return Importing(self.database, self._secret(), self._current().archive.redact)
+        return Forgetting(self.database, self.secret(), self.clock, backups=lambda: self.current().retention.backups)
 
     @cached_property
     def retiring(self) -> Retiring:
         """What retires on request, and undoes that."""
         from palimpsest.memory.erasure.retiring import Retiring
 
-        return Retiring(self.database, self._secret(), self._clock)
+        return Retiring(self.database, self.secret(), self.clock)
 
     @cached_property
     def sweeper(self) -> Sweeper:
         """What erases by age and for room."""
         from palimpsest.memory.erasure.retention import Sweeper
 
-        return Sweeper(self.database, self._secret(), lambda: self._current().retention, self._counts, self._clock)
-
-    @cached_property
-    def consolidator(self) -> Consolidator:
-        """What tidies items."""
-        from palimpsest.features.items.consolidation import Consolidator
-
-        return Consolidator(self.database, self.embedder, self._counts, self._clock, self._judge)
+        return Sweeper(self.database, self.secret(), lambda: self.current().retention, self.counts, self.clock)
 
     async def close(self) -> None:
         """Close the database."""

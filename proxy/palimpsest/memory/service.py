@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
@@ -28,6 +28,7 @@ from palimpsest.domain.ports import Assistant, Clock, Counts, QuietModel, Tracer
 from palimpsest.domain.word_cache import forget_words
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.embedding.embedder import LocalEmbedder, Use
+from palimpsest.memory.extension import CandidateSelector, Extension, ExtensionSource, QueryPlanner
 from palimpsest.memory.operation.follower import Follower
 from palimpsest.memory.recording.archive_process import ArchiveProcess
 from palimpsest.memory.recording.archivist import Archivist
@@ -39,16 +40,12 @@ from palimpsest.memory.tokens import counter
 from palimpsest.memory.tokens.counter import TokenCounter
 from palimpsest.memory.tokens.windows import Windows
 from palimpsest.memory.traffic import Traffic
-from palimpsest.settings.policy import ConsolidationPolicy, Policy
+from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import refuse_network_file_system
 from palimpsest.store.operation import changes
 from palimpsest.telemetry.tracing import NO_TRACER
 
 if TYPE_CHECKING:
-    from palimpsest.features.assist.assistants import ModelAssistants
-    from palimpsest.features.assist.query_controller import QueryController
-    from palimpsest.features.assist.selector import Selector
-    from palimpsest.features.items.consolidation import Judge
     from palimpsest.memory.recording.archive_writer import ArchiveWriter
     from palimpsest.upstream.litellm_library import LiteLLMThread
 
@@ -66,7 +63,6 @@ REPLACED = "the database file was removed or replaced since the start, and creat
 LOADING = "the embedding model is loading: recall waits for it within its deadline, or else searches by words"
 BEHIND = 1_000  # passages that wait: half a minute of embedding on a busy machine
 MISSING = "the embedding model is missing: recall is lexical only; run palimpsest model install"
-WITHOUT_FACTS = "messages whose facts cannot be extracted were set aside since the start; the log says why"
 
 log = structlog.get_logger()
 
@@ -107,10 +103,6 @@ class MemoryState:
         return self.store != "failed"
 
 
-Task = Callable[[], Awaitable[None]]
-"""The work of a background task; called anew where it failed."""
-
-
 class MemoryService:
     """
     One per app; implements `ports.Assistants`.
@@ -130,6 +122,7 @@ class MemoryService:
         environment: Mapping[str, str] = MappingProxyType({}),
         litellm_thread: Callable[[], LiteLLMThread] | None = None,
         archives_apart: bool = False,
+        sources: Sequence[ExtensionSource] = (),
     ) -> None:
         """
         Args:
@@ -138,22 +131,23 @@ class MemoryService:
             environment: holds the keys of language models.
             litellm_thread: where LiteLLM runs; called if it has to. None: elsewhere.
             archives_apart: whether turns are written and indexed by a process of its own.
+            sources: of what policies may switch on.
         """
-        self._policy = policy
-        self._counts = counts
-        self._clock = clock
+        self.policy = policy
+        self.counts = counts
+        self.clock = clock
         self._is_open = False
         self._is_followed = False
         self._process = ArchiveProcess(policy, secret, counts) if archives_apart else None
         loads = Use.QUESTIONS if archives_apart else Use.QUESTIONS | Use.PASSAGES
-        self._model = model or LocalEmbedder(policy.model, counts, loads)
+        self.model = model or LocalEmbedder(policy.model, counts, loads)
         self.archive = Archive(
-            *(policy, counts, self._model, clock),
+            *(policy, counts, self.model, clock),
             model_loaded=self._loaded,
-            embed_aside=self._model.embed_aside,
+            embed_aside=self.model.embed_aside,
             secret=lambda: secret,
-            current=lambda: self._policy,
-            judge=self._judge,
+            current=lambda: self.policy,
+            assistants=self,
         )
         self._indexer = None if archives_apart else self.archive.indexer()
         self._secret = secret
@@ -164,17 +158,13 @@ class MemoryService:
         self.journal = self.archive.journal
         self.recall = self.archive.recall()
         self.database = self.archive.database
-        self._environment = environment
-        self._litellm_thread = litellm_thread
-        self._assistants: ModelAssistants | None = None
-        self.controller: QueryController | None = None
-        self.selector: Selector | None = None
+        self.environment = environment
+        self.litellm_thread = litellm_thread
+        self._sources = sources
+        self._extensions: dict[str, Extension] = {}
         self.recent = RecentReadings()
         # what else is wrong, "" where nothing is: said with the rest
-        self.concerns: list[Callable[[], str]] = [
-            lambda: self._assistants.trouble if self._assistants else "",
-            lambda: self.selector.trouble if self.selector else "",
-        ]
+        self.concerns: list[Callable[[], str]] = []
         self.traffic = Traffic()
         self.follower = Follower(self.archive.database, counts)
         self.follower.listen(changes.ERASURES, "forgetting", self._forget)
@@ -190,35 +180,33 @@ class MemoryService:
             limits=replace(limits, commit_wait_seconds=policy.memory.deadline_ms / 1000),
             spool=Spool(policy.data),
         )
-        self._choose_recall()
+        self._extend(policy)
 
     def __repr__(self) -> str:
         return f"<MemoryService {self.archive!r} {self.supervisor!r} {self.archivist!r}>"
 
     @property
     def _is_off(self) -> bool:
-        return self._policy.memory.mode is Mode.OFF
+        return self.policy.memory.mode is Mode.OFF
 
     def of(self, role: AssistRole) -> Assistant | None:
         """See `Assistants`."""
-        return None if self._assistants is None else self._assistants.of(role)
+        return next((model for one in self._extensions.values() if (model := one.of(role)) is not None), None)
+
+    @property
+    def planner(self) -> QueryPlanner | None:
+        """What plans look-ups, where the policy has somebody do so."""
+        return next((one.planner for one in self._extensions.values() if one.planner is not None), None)
+
+    @property
+    def selector(self) -> CandidateSelector | None:
+        """What orders what recall found, where the policy has somebody do so."""
+        return next((one.selector for one in self._extensions.values() if one.selector is not None), None)
 
     def _writer(self) -> ArchiveWriter:
         from palimpsest.memory.recording.archive_writer import ArchiveWriter
 
-        return ArchiveWriter(self.journal, self._counts, self._secret, self._clock, self._policy.archive.redact)
-
-    def _judge(self) -> Judge | None:
-        """The model that judges what rules leave of items, where the policy names one."""
-        from palimpsest.features.items.model_consolidator import ModelConsolidator
-
-        assistant = self.of("consolidator")
-        return None if assistant is None else ModelConsolidator(assistant)
-
-    @property
-    def _consolidation(self) -> ConsolidationPolicy:
-        """As the policy has it; nothing is written beside the archive while the archive is not."""
-        return self._policy.consolidation if self._policy.memory.mode is Mode.ON else ConsolidationPolicy()
+        return ArchiveWriter(self.journal, self.counts, self._secret, self.clock, self.policy.archive.redact)
 
     async def open(self) -> None:
         """
@@ -229,7 +217,7 @@ class MemoryService:
         Raises:
             PolicyError: the data folder is on a network file system.
         """
-        self._counts.gauge("memory_on", not self._is_off)
+        self.counts.gauge("memory_on", not self._is_off)
         if self._is_off:
             await self._follow()
         else:
@@ -244,15 +232,14 @@ class MemoryService:
         """
         if policy.memory.mode is not Mode.OFF:
             await self._open()
-            await self._choose_models(policy)
-            await self._load_models()
-        if policy.archive.redact is not self._policy.archive.redact:
+            self._extend(policy)
+            for one in [*self._extensions.values()]:
+                await one.apply(policy)
+                await one.open()
+        if policy.archive.redact is not self.policy.archive.redact:
             self.recent.forget()  # names stand there as they are stored
-        self._policy = policy
-        self._choose_recall()
-        if self.selector is not None:
-            self.selector.prepare()
-        self._counts.gauge("memory_on", not self._is_off)
+        self.policy = policy
+        self.counts.gauge("memory_on", not self._is_off)
         self.archivist.apply(policy)
         self.windows.apply(policy.pressure)
         if self._is_open:
@@ -261,11 +248,10 @@ class MemoryService:
     async def _open(self) -> None:
         if self._is_open:
             return
-        refuse_network_file_system(self._policy.data)
+        refuse_network_file_system(self.policy.data)
         self._is_open = True
-        await self._choose_models(self._policy)
-        if self.selector is not None:
-            self.selector.prepare()
+        for one in [*self._extensions.values()]:
+            await one.apply(self.policy)
         start = self.supervisor.start
         start("archivist", self.archivist.write)
         first = (start("tokens", self._load_tokens), start("store", self._open_store))
@@ -276,9 +262,9 @@ class MemoryService:
                 async with asyncio.timeout(START_SECONDS):
                     await self._process.ready()
         await self._follow()
-        self._counts.gauge("store_up", not self.database.error)  # until it is looked at for the first time
-        start("assistants", self._load_models)
-        start("model", self._model.watch)  # after the above, as a model takes the machine
+        self.counts.gauge("store_up", not self.database.error)  # until it is looked at for the first time
+        start("assistants", self._load_extensions)
+        start("model", self.model.watch)  # after the above, as a model takes the machine
         if self._indexer is not None:
             start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
         start("erasure", lambda: self.archive.forgetting.finish())
@@ -286,71 +272,22 @@ class MemoryService:
         start("state", self._report)
         self._switch_on()
 
-    async def _choose_models(self, policy: Policy) -> None:
-        """Use the language models of a policy."""
-        if policy.models and self._assistants is None:
-            from palimpsest.features.assist.assistants import ModelAssistants
+    def _extend(self, policy: Policy) -> None:
+        """Make what a policy is the first to want; it stays, and rests under one that does not want it."""
+        for source in self._sources:
+            if source.name not in self._extensions and source.extends(policy):
+                self._extensions[source.name] = source.extension(self)
 
-            self._assistants = ModelAssistants(
-                self.database, self._counts, self._clock, self._environment, self._litellm_thread
-            )
-        if self._assistants is not None:
-            await self._assistants.apply(policy)
-
-    async def _load_models(self) -> None:
-        if self._assistants is not None:
-            await self._assistants.open()
-
-    def _choose_recall(self) -> None:
-        """Make what plans and selects for recall, where the policy has either."""
-        if self._policy.recall.controller != "off" and self.controller is None:
-            from palimpsest.features.assist.query_controller import QueryController
-
-            self.controller = QueryController(lambda: self._policy.recall, self, self._clock)
-        if self._policy.recall.selector != "score" and self.selector is None:
-            from palimpsest.features.assist.selector import Selector
-
-            self.selector = Selector(lambda: self._policy, self, self._counts)
+    async def _load_extensions(self) -> None:
+        for one in [*self._extensions.values()]:
+            await one.open()
 
     def _switch_on(self) -> None:
         """Start the tasks that the policy wants, and that do not run; one that it no longer wants rests or ends."""
-        policy = self._policy
-        items = policy.consolidation
-        wanted = {
-            "facts": (policy.facts.is_on, self._facts_task),
-            "probes": (policy.gaps.probes_per_hour > 0, self._probes_task),
-            "items": ((items.writer, items.recall) != ("off", "off"), self._items_task),
-            "consolidation": ((items.writer, items.when) != ("off", "off"), self._consolidation_task),
-        }
-        for name, (is_wanted, task_of) in wanted.items():
-            if is_wanted and (name not in self._switched_on or self._switched_on[name].done()):
-                self._switched_on[name] = self.supervisor.start(name, task_of())
-
-    def _facts_task(self) -> Task:
-        return partial(self.archive.fact_extraction.run, self._may_extract)
-
-    def _probes_task(self) -> Task:
-        return partial(self.archive.prober(self._model).run, self.traffic, self._counts, self._may_probe)
-
-    def _items_task(self) -> Task:
-        from palimpsest.features.items.writing import writer_of
-
-        return self.archive.item_keeper(lambda: writer_of(self._consolidation, self)).run
-
-    def _consolidation_task(self) -> Task:
-        from palimpsest.features.items.consolidation_schedule import Schedule
-
-        return Schedule(
-            self.archive.consolidator, self.database, lambda: self._consolidation, self._counts, self._clock
-        ).run
-
-    def _may_extract(self) -> bool:
-        policy = self._policy
-        return policy.facts.is_on and policy.memory.mode is Mode.ON and not self.archivist.is_failing
-
-    def _may_probe(self) -> bool:
-        """Not while memory is off or fails, nor while a model is coming that would answer better."""
-        return not (self._is_off or self.archivist.is_failing or self._model.is_loading)
+        for extension in self._extensions.values():
+            for name, task in extension.tasks().items():
+                if name not in self._switched_on or self._switched_on[name].done():
+                    self._switched_on[name] = self.supervisor.start(name, task)
 
     async def _follow(self) -> None:
         """Learn what stands in the database, and from now on what changes there."""
@@ -371,18 +308,16 @@ class MemoryService:
 
     async def _loaded(self) -> bool:
         """Wait a moment for a model that is being loaded."""
-        return await self._model.loaded(LOADING_SHARE * self._policy.memory.deadline_ms / 1000)
+        return await self.model.loaded(LOADING_SHARE * self.policy.memory.deadline_ms / 1000)
 
     async def close(self) -> None:
         """Write what waits, then end all tasks, threads and connections."""
         async with AsyncExitStack() as ending:  # each of these, whatever becomes of the others; the last one first
             ending.callback(self.executor.shutdown, wait=False, cancel_futures=True)
             ending.push_async_callback(self.archive.close)
-            ending.push_async_callback(self._model.close)
-            if self._assistants is not None:
-                ending.push_async_callback(self._assistants.close)
-            if self.selector is not None:
-                ending.push_async_callback(self.selector.close)
+            ending.push_async_callback(self.model.close)
+            for one in self._extensions.values():
+                ending.push_async_callback(one.close)
             ending.push_async_callback(self.supervisor.stop)
             ending.push_async_callback(self.archivist.drain, DRAIN_SECONDS)
 
@@ -402,34 +337,35 @@ class MemoryService:
             cause = str(fault)
         state = MemoryState(
             "failed" if pending is None or self.archivist.is_failing else "ready",
-            "ready" if self._model.ready else "loading" if self._model.is_loading else "missing",
+            "ready" if self.model.ready else "loading" if self.model.is_loading else "missing",
             pending,
             tuple(self._reasons(pending)),
-            max(self._clock() - waits_since, 0.0) if waits_since else 0.0,
+            max(self.clock() - waits_since, 0.0) if waits_since else 0.0,
         )
-        self._counts.gauge("queue_bytes", self.archivist.room.bytes)
-        self._counts.gauge("archive_lag_seconds", self.archivist.lag_seconds)
-        self._counts.gauge("store_up", state.is_ready)
-        self._counts.gauge("embedder_ready", self._model.ready)
+        self.counts.gauge("queue_bytes", self.archivist.room.bytes)
+        self.counts.gauge("archive_lag_seconds", self.archivist.lag_seconds)
+        self.counts.gauge("store_up", state.is_ready)
+        self.counts.gauge("embedder_ready", self.model.ready)
         if pending is not None:
-            self._counts.gauge("pending", pending)
-            self._counts.gauge("pending_seconds", state.pending_seconds)
+            self.counts.gauge("pending", pending)
+            self.counts.gauge("pending_seconds", state.pending_seconds)
         self._say(state, cause)
         return state
 
     def _reasons(self, pending: int | None) -> Iterator[str]:
         yield from self._concerns()
+        for one in [*self._extensions.values()]:
+            yield from one.troubles()
         yield from self.supervisor.troubles
         yield from self.follower.troubles
         yield from self.archivist.troubles
         yield from self._indexer.troubles if self._indexer else ()
         told = (
-            ("facts" in self._switched_on and self.archive.fact_extraction.has_set_aside, WITHOUT_FACTS),
             (bool(self.archive.database.replaced), REPLACED),
             (pending is None, SILENT),
-            (self._model.ready and (pending or 0) >= BEHIND, _behind(pending or 0)),
-            (self._model.is_loading, LOADING),
-            (not self._model.ready and not self._model.is_loading, MISSING),
+            (self.model.ready and (pending or 0) >= BEHIND, _behind(pending or 0)),
+            (self.model.is_loading, LOADING),
+            (not self.model.ready and not self.model.is_loading, MISSING),
         )
         yield from (words for holds, words in told if holds)
         yield from filter(None, (self.windows.trouble, self._uncounted))
@@ -462,7 +398,7 @@ class MemoryService:
             log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
 
     async def _forget(self) -> None:
-        forget_words((self._model.forget, self.recent.forget, self.archive.forget))
+        forget_words((self.model.forget, self.recent.forget, self.archive.forget))
 
     async def _load_tokens(self) -> None:
         try:
@@ -474,8 +410,8 @@ class MemoryService:
     def _written(self) -> None:
         if self._indexer is not None:
             self._indexer.wake()
-        if "facts" in self._switched_on:
-            self.archive.fact_extraction.wake()
+        for one in self._extensions.values():
+            one.written()
 
     def _learn(self, turn: Turn, prompt_tokens: int) -> None:
         """Take in how many tokens the upstream counted for the prompt of a turn."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -15,10 +16,9 @@ from palimpsest.edge.admin.late import LazyApplication
 from palimpsest.edge.admin.probe_routes import ProbeRoutes, ReadinessProbe
 from palimpsest.edge.admin.routes import Parts, admin_api
 from palimpsest.edge.open_turns import OpenTurns
-from palimpsest.features.facts.service import Facts
-from palimpsest.features.items.consolidation import Consolidator
+from palimpsest.features.registry import OPERATIONS
+from palimpsest.memory.archive import Archive
 from palimpsest.memory.erasure.forgetting import Forgetting
-from palimpsest.memory.erasure.retention import Sweeper
 from palimpsest.memory.erasure.retiring import Retiring
 from palimpsest.memory.operation.policy_reload import PolicyReload
 from palimpsest.memory.service import MemoryState
@@ -60,6 +60,26 @@ class Remembers:
         return Recalled(tuple(candidates[:limit]), True, "cosine")
 
 
+class Wiring(Archive):
+    """An archive over a database that is open, where nothing waits for other processes."""
+
+    def __init__(self, house: House, database: Database) -> None:
+        super().__init__(
+            *(Policy(), Metrics(), WordEmbedder(), lambda: NOW + 1),
+            secret=lambda: SECRET,
+            current=lambda: house.policy.model_copy(update={"retention": house.retention}),
+        )
+        self.database, self.journal = database, Journal(database)
+
+    @cached_property
+    def forgetting(self) -> Forgetting:
+        return Forgetting(self.database, SECRET, self.clock, settle_seconds=0.0)
+
+    @cached_property
+    def retiring(self) -> Retiring:
+        return Retiring(self.database, SECRET, self.clock, settle_seconds=0.0)
+
+
 class House:
     """The routes over parts that a test may change."""
 
@@ -72,24 +92,17 @@ class House:
         self.preparer = ScriptedPipeline()
         self.retention = RetentionPolicy()
         parts = Parts(
-            database=database,
-            journal=self.journal,
+            archive=Wiring(self, database),
             retriever=self.remembers,
-            facts=Facts(database, SECRET, lambda: self.policy, lambda: NOW + 1),
-            forgetting=Forgetting(database, SECRET, lambda: NOW + 1, settle_seconds=0.0),
-            retiring=Retiring(database, SECRET, lambda: NOW + 1, settle_seconds=0.0),
-            sweeper=Sweeper(database, SECRET, lambda: self.retention, Metrics(), lambda: NOW + 1),
-            consolidator=Consolidator(database, WordEmbedder(), Metrics(), lambda: NOW + 1),
             readiness_probe=ReadinessProbe(self.state, lambda: self.is_draining),
             policies=self.reload,
             preparer=self.preparer,
             open_turns=OpenTurns(),
-            clock=lambda: NOW + 1,
             key_of=str.encode,
             default_tenant=default_tenant,
         )
         probes = ProbeRoutes(parts.readiness_probe, Metrics(), access, {})
-        api = LazyApplication(lambda: admin_api(parts, access))
+        api = LazyApplication(lambda: admin_api(parts, access, OPERATIONS))
         self.app = Starlette(routes=[*probes.routes(), Route("/memory{rest:anything}", api)])
         self.headers: Mapping[bytes, bytes] = {}
 

@@ -17,6 +17,7 @@ from palimpsest.edge.access import Access
 from palimpsest.edge.admin.guard import Guard, PathEndpoint
 from palimpsest.edge.admin.operation import PREFIX, Call, Nothing, OfTenant, Operation
 from palimpsest.edge.admin.routes import all_operations
+from palimpsest.features.registry import OPERATIONS as OF_FEATURES
 from palimpsest.settings.policy import FactsPolicy, Policy
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.knowledge import consolidations
@@ -25,7 +26,7 @@ from starlette.responses import Response, StreamingResponse
 from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
 from tests.talking import NOW, Talk
 
-OPERATIONS = [pytest.param(one, id=f"{one.method} {one.path}") for one in all_operations()]
+OPERATIONS = [pytest.param(one, id=f"{one.method} {one.path}") for one in all_operations(OF_FEATURES)]
 PATHS = ["conversations", "conversations/c-1/turns", "turns/newest", "memories", "search?q=x", "stats", "policy"]
 FOREIGN_WORDS = ("not yours", "c-9", "bob", "globex")
 
@@ -109,7 +110,7 @@ OF_THE_CREDENTIAL = ("/prepare", "/turns")  # of the tenant whose request or tur
 
 
 def test_every_operation_is_within_a_tenant_or_the_operators() -> None:
-    strays = [one for one in all_operations() if not (one.for_operator or issubclass(one.asks, OfTenant))]
+    strays = [one for one in all_operations(OF_FEATURES) if not (one.for_operator or issubclass(one.asks, OfTenant))]
     assert sorted(one.path for one in strays) == sorted((*OF_NOBODY, *OF_THE_CREDENTIAL))
 
 

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from palimpsest.edge.admin.openapi import document
 from palimpsest.edge.admin.routes import all_operations
+from palimpsest.features.registry import OPERATIONS
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.store.data_dir import DATABASE_FILE
 from schemathesis import Case, GenerationMode
@@ -32,7 +33,7 @@ TOKEN = {"Authorization": "Bearer t0ken"}
 JSON = {"Content-Type": "application/json"}
 ENVIRONMENT = {"PALIMPSEST_ADMIN_TOKEN": "t0ken", "PALIMPSEST_FACTS__POLICY": "suggest"}
 
-DOCUMENT = document(all_operations())
+DOCUMENT = document(all_operations(OPERATIONS))
 for shape in DOCUMENT["components"]["schemas"].values():
     shape.setdefault("additionalProperties", False)  # nothing is answered that is not described
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)

@@ -164,7 +164,7 @@ async def test_probes_leave_no_word_no_row_and_no_count(house: House) -> None:
     tables = [name for (name,) in listed]
     before = {name: await house.rows(name) for name in tables}
     counts = house.counts()
-    assert (await house.archive.prober(house.model).some(20)).probes == 20
+    assert (await Prober.of(house.archive, house.model).some(20)).probes == 20
     assert {name: await house.rows(name) for name in tables} == before
     assert house.counts() == counts
     assert house.model.asked == []  # those that a model keeps

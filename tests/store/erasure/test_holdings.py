@@ -95,7 +95,6 @@ def test_every_class_whose_objects_remember_words_is_declared() -> None:
 
 KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, tasks; or words of a request under way
     "features/assist": {"ModelAssistants._models", "ModelAssistants._senders"},
-    "features/items": {"ItemKeys._used"},
     "memory": {
         *("Archivist._commits", "Archivist._taken", "Archivist._unanswered", "Follower._listeners"),
         *("KnownKeys._by_digest", "ArchiveProcess._out", "ArchiveProcess._unsent"),
@@ -104,17 +103,16 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
         *("MemoryService._switched_on", "MemoryService.concerns", "Readers._reading", "Readers._results"),
         *("Recall._expected", "Sweeper._ages", "Traffic._giving_way", "Sweeper._due"),
         *("Supervisor._states", "Supervisor._tasks", "PassageProcess._command", "MiniLMEncoder._inputs"),
-        *("_Graph.constants", "_Graph.nodes", "_GrowingTable._columns", "_GrowingTable._ends"),
+        *("_Graph.constants", "_Graph.nodes", "ItemKeys._used", "_GrowingTable._columns", "_GrowingTable._ends"),
         *("TokenCounter._counts", "TokenCounter._ratios", "_loaded", "Windows._learnt", "Windows._table"),
     },
     "pipeline": {"Pipeline._late", "Pipeline._running"},
     "store": {"Database._errors", "Dialect._rules", "Database._opened", "_Finder._parts", "_Runs._numbers"},
 }
 KEPT_WITH_WORDS = {  # emptied by the `forget` of a class in `OBJECTS_OF_WORDS`
-    "features/items": {"ItemKeys._kept"},
     "memory": {
         *("LocalEmbedder._remembered", "PassageTables._growing", "_GrowingTable._known", "_GrowingTable._names"),
-        "RecentReadings._openings",
+        *("RecentReadings._openings", "ItemKeys._kept"),
     },
 }
 CONTAINERS = {"dict", "list", "set", "OrderedDict", "deque", "defaultdict", "Counter", "WeakValueDictionary", "Queue"}

@@ -1,20 +1,20 @@
 """
 The table of the admin API: the operations of all its resources.
 
-Each resource is a file with a table of its operations. Whoever adds one names it in `operations`, and what it works on
-in `Parts`; the document and the tests follow the table.
+Each resource is a file with a table of its operations. Whoever adds one names it in `operations`; those of features
+come from `features.registry`. The document and the tests follow the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
-from palimpsest.domain.ports import Clock, Preparer, Retriever
+from palimpsest.domain.ports import Preparer, Retriever
 from palimpsest.edge.access import Access
 from palimpsest.edge.admin.conversation_routes import ConversationRoutes
 from palimpsest.edge.admin.cost_routes import CostRoutes
@@ -37,20 +37,10 @@ from palimpsest.edge.admin.switch_routes import SwitchRoutes
 from palimpsest.edge.admin.trail_routes import TrailRoutes
 from palimpsest.edge.admin.turn_routes import TurnRoutes
 from palimpsest.edge.open_turns import OpenTurns
-from palimpsest.features.facts.routes import FactRoutes
-from palimpsest.features.facts.service import Facts
-from palimpsest.features.gaps.routes import GapRoutes
-from palimpsest.features.items.consolidation import Consolidator
-from palimpsest.features.items.routes import ConsolidationRoutes
-from palimpsest.features.transfer.routes import ExportRoutes
-from palimpsest.memory.erasure.forgetting import Forgetting
-from palimpsest.memory.erasure.retention import Sweeper
-from palimpsest.memory.erasure.retiring import Retiring
+from palimpsest.memory.archive import Archive
 from palimpsest.memory.operation.policy_reload import PolicyReload
 from palimpsest.memory.operation.proxy_keys import KeyService
 from palimpsest.memory.operation.switches import SwitchService
-from palimpsest.store.engine import Engine
-from palimpsest.store.journal import Journal
 from palimpsest.store.knowledge.forgotten_facts import KeyOf
 
 
@@ -62,60 +52,67 @@ class Parts:
     `default_tenant` is that of an operator's search that names none (`tenants.static`).
     """
 
-    database: Engine
-    journal: Journal
+    archive: Archive
     retriever: Retriever
-    facts: Facts
-    forgetting: Forgetting
-    retiring: Retiring
-    sweeper: Sweeper
-    consolidator: Consolidator
     readiness_probe: ReadinessProbe
     policies: PolicyReload
     preparer: Preparer
     open_turns: OpenTurns
-    clock: Clock
     key_of: KeyOf
     default_tenant: str = ""
 
 
-def operations(parts: Parts) -> list[Operation[Any]]:
+OfFeature = Callable[[Parts], Iterable[Operation[Any]]]
+"""The operations of a feature."""
+
+
+def operations(parts: Parts, features: Iterable[OfFeature]) -> list[Operation[Any]]:
     """The operations of all resources."""
+    archive = parts.archive
+    database, journal, clock = archive.database, archive.journal, archive.clock
     table: list[Operation[Any]] = [
-        *ConversationRoutes(parts.database).operations(),
-        *TurnRoutes(parts.database, parts.journal).operations(),
+        *ConversationRoutes(database).operations(),
+        *TurnRoutes(database, journal).operations(),
         *PrepareRoutes(parts.preparer, parts.open_turns).operations(),
-        *MemoryRoutes(parts.database).operations(),
-        *SearchRoutes(parts.database, parts.journal, parts.retriever, parts.default_tenant).operations(),
-        *TrailRoutes(parts.journal, parts.database, parts.retriever, parts.policies).operations(),
-        *FactRoutes(parts.facts, parts.default_tenant).operations(),
-        *ExportRoutes(parts.database, parts.key_of).operations(),
-        *ForgetRoutes(parts.forgetting, parts.clock).operations(),
-        *RetireRoutes(parts.retiring, parts.clock).operations(),
-        *RetentionRoutes(parts.sweeper).operations(),
-        *ConsolidationRoutes(parts.consolidator, parts.database, parts.clock).operations(),
+        *MemoryRoutes(database).operations(),
+        *SearchRoutes(database, journal, parts.retriever, parts.default_tenant).operations(),
+        *TrailRoutes(journal, database, parts.retriever, parts.policies).operations(),
+        *ForgetRoutes(archive.forgetting, clock).operations(),
+        *RetireRoutes(archive.retiring, clock).operations(),
+        *RetentionRoutes(archive.sweeper).operations(),
         *PolicyRoutes(parts.policies).operations(),
-        *KeyRoutes(KeyService(parts.database, parts.clock)).operations(),
-        *SwitchRoutes(SwitchService(parts.database, parts.clock)).operations(),
-        *SessionRoutes(parts.database, parts.key_of, parts.clock).operations(),
-        *StatsRoutes(parts.journal).operations(),
-        *CostRoutes(parts.database).operations(),
-        *GapRoutes(parts.database).operations(),
+        *KeyRoutes(KeyService(database, clock)).operations(),
+        *SwitchRoutes(SwitchService(database, clock)).operations(),
+        *SessionRoutes(database, parts.key_of, clock).operations(),
+        *StatsRoutes(journal).operations(),
+        *CostRoutes(database).operations(),
         *HealthRoutes(parts.readiness_probe).operations(),
+        *(operation for feature in features for operation in feature(parts)),
     ]
     table += DocumentRoutes(lambda: table).operations()
     return table
 
 
-def all_operations() -> list[Operation[Any]]:
+class _Nothing:
+    """Stands for anything that an operation may work on."""
+
+    def __getattr__(self, _name: str) -> _Nothing:
+        return self
+
+    def __call__(self, *_given: object) -> _Nothing:
+        return self
+
+
+def all_operations(features: Iterable[OfFeature]) -> list[Operation[Any]]:
     """The same table with nothing that it could work on: for whoever only wants to know what there is."""
-    nothing: dict[str, Any] = {field.name: None for field in fields(Parts)}
-    return operations(Parts(**nothing))
+    nothing: Any = _Nothing()
+    return operations(Parts(**{field.name: nothing for field in fields(Parts)}), features)
 
 
-def admin_api(parts: Parts, access: Access) -> ASGIApp:
+def admin_api(parts: Parts, access: Access, features: Iterable[OfFeature]) -> ASGIApp:
     """All of it as one application, which also answers whatever else is below /memory."""
-    return Router(_routes(operations(parts), Guard(access)), redirect_slashes=False, default=UnknownPath())
+    table = operations(parts, features)
+    return Router(_routes(table, Guard(access)), redirect_slashes=False, default=UnknownPath())
 
 
 def _routes(table: Iterable[Operation[Any]], guard: Guard) -> list[Route]:

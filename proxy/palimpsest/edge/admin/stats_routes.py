@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from palimpsest.domain import AssistRole
+from palimpsest.domain import AssistRole, Json
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
 from palimpsest.edge.admin.switch_routes import Off
-from palimpsest.features.gaps.routes import Gaps, gaps_of
 from palimpsest.store.journal import Journal
 
 
@@ -28,6 +27,27 @@ class ModelUse:
     prompt_tokens: Annotated[int, Field(description="Prompt tokens.")]
     completion_tokens: Annotated[int, Field(description="Answer tokens.")]
     dollars: Annotated[float, Field(description="Cost, if the price is known.")]
+
+
+@frozen
+class Gaps:
+    """Estimated losses, from the newest questions that memory asked itself; all tenants together."""
+
+    probes: Annotated[int, Field(description="Number of questions in the estimate, at most 200.")]
+    since: Annotated[float, Field(description="When the oldest of them was asked, Unix seconds.")]
+    until: Annotated[float, Field(description="When the newest of them was asked.")]
+    write_gap: Annotated[float, Field(description="Share of answers that are not stored.")]
+    write_error: Annotated[float, Field(description="Half the width of the 95 % confidence interval.")]
+    retrieval_gap: Annotated[float, Field(description="Share of answers that are stored but not recalled.")]
+    retrieval_error: Annotated[float, Field(description="Half the width of its 95 % confidence interval.")]
+    verdict: Annotated[str, Field(description="Where more is lost: write, retrieval, or mixed.")]
+    stages: Annotated[
+        dict[str, int],
+        Field(
+            description="Questions by the stage at which the answer was lost: stored, redacted, indexed, embedded "
+            "(write); candidate, ranked, likely, packed (retrieval); found: it was not."
+        ),
+    ]
 
 
 @frozen
@@ -71,3 +91,8 @@ class StatsRoutes:
     async def stats(self, _call: Call[Nothing]) -> Stats:
         found = await self._journal.stats()
         return Stats(**{field.name: found[field.name] for field in fields(Stats)} | {"gaps": gaps_of(found["gaps"])})
+
+
+def gaps_of(found: Json | None) -> Gaps | None:
+    """The estimate as a response value."""
+    return None if found is None else Gaps(**found)

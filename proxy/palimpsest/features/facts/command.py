@@ -25,8 +25,10 @@ from palimpsest.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from palimpsest.console.offline import Commands
+    from palimpsest.features.facts.service import Facts
 
 LISTED = 50  # two screenfuls
+LOOK_SECONDS = 0.5  # between looks while a running proxy extracts the rest
 TOOL = "palimpsest facts"  # that a fact was told with
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -102,7 +104,7 @@ def _list(given: argparse.Namespace) -> int:
         raise PolicyError("--limit: must be at least 1")
 
     async def work(commands: Commands) -> int:
-        found = await commands.archive.facts.listed(wanted, given.limit + 1)
+        found = await _facts(commands).listed(wanted, given.limit + 1)
         page = found[: given.limit]
         if given.json:
             return _say({"facts": [dict(shown(fact)) for fact in page]})
@@ -137,7 +139,7 @@ def _remember(given: argparse.Namespace) -> int:
             valid_until=until,
             is_pinned=given.pin,
         )
-        fact = await commands.archive.facts.add(new)
+        fact = await _facts(commands).add(new)
         if given.json:
             return _say(dict(shown(fact)))
         terminal.console().print(terminal.safe(f"{fact.id}  {_said(fact)}"))
@@ -154,7 +156,7 @@ def _forget(given: argparse.Namespace) -> int:
         if not is_confirmed(given, "facts forget", "This cannot be undone. Type yes to forget it: "):
             _aside("nothing was forgotten")
             return FAILED
-        statements = await commands.archive.facts.forget(fact.tenant, fact.id)
+        statements = await _facts(commands).forget(fact.tenant, fact.id)
         if given.json:
             return _say({"id": fact.id, "statements": statements})
         times = "" if statements == 1 else f", stated {statements} times"
@@ -180,9 +182,9 @@ def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
     async def work(commands: Commands) -> int:
         if (fact := await _found(commands, given)) is None:
             return FAILED
-        await commands.archive.facts.pin(fact.tenant, fact.id, is_pinned)
+        await _facts(commands).pin(fact.tenant, fact.id, is_pinned)
         if given.json:
-            return _say(dict(shown(await commands.archive.facts.one(fact.tenant, fact.id) or fact)))
+            return _say(dict(shown(await _facts(commands).one(fact.tenant, fact.id) or fact)))
         terminal.console().print(terminal.safe(f"{'pinned' if is_pinned else 'not pinned any more'}: {_said(fact)}"))
         return DONE
 
@@ -191,7 +193,7 @@ def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
 
 def _rebuild(given: argparse.Namespace) -> int:
     async def work(commands: Commands) -> int:
-        statements = await commands.rebuild_facts()
+        statements = await _extract_anew(commands)
         if given.json:
             return _say({"statements": statements})
         terminal.console().print(f"{sum(statements.values()):,} statements: {_counted(statements)}")
@@ -210,11 +212,17 @@ def _run(given: argparse.Namespace, work: Work) -> int:
     return asyncio.run(run())
 
 
+def _facts(commands: Commands) -> Facts:
+    from palimpsest.features.facts.service import Facts
+
+    return Facts.of(commands.archive)
+
+
 async def _found(commands: Commands, given: argparse.Namespace) -> Fact | None:
-    tenants = [given.tenant] if given.tenant else await commands.archive.facts.tenants_of(given.id)
+    tenants = [given.tenant] if given.tenant else await _facts(commands).tenants_of(given.id)
     if len(tenants) > 1:
         raise PolicyError(f"--tenant: required, because several have {given.id}: {', '.join(tenants)}")
-    fact = await commands.archive.facts.one(tenants[0], given.id) if tenants else None
+    fact = await _facts(commands).one(tenants[0], given.id) if tenants else None
     if fact is None:
         _aside(f"there is no fact {given.id}; palimpsest facts --history lists them all")
     return fact
@@ -280,3 +288,19 @@ def _aside(text: str) -> None:
 
 def _day(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+
+
+async def _extract_anew(commands: Commands) -> dict[str, int]:
+    """Extract the facts of all messages anew, together with proxies that run; statements by category."""
+    from palimpsest.features.facts.extraction import FactExtraction
+    from palimpsest.store.knowledge.fact_extraction import waiting
+    from palimpsest.store.knowledge.facts import count_by_category
+
+    if not commands.policy.facts.is_on:
+        raise PolicyError("facts.policy is off: set it to suggest or use to extract facts")
+    extraction = FactExtraction.of(commands.archive)
+    await _facts(commands).start_over()
+    while await commands.database.ask(waiting):
+        if not await extraction.extract_batch():
+            await asyncio.sleep(LOOK_SECONDS)  # the rest is a running proxy's, or a dead one's until its lease ends
+    return await commands.database.ask(count_by_category)

@@ -23,6 +23,7 @@ from palimpsest.core.facts.sentences import is_played
 from palimpsest.domain import BLOCK_OPEN, FactProposal
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Counts
+from palimpsest.memory.archive import Archive
 from palimpsest.store.engine import Engine
 from palimpsest.store.knowledge import fact_extraction as store
 from palimpsest.store.knowledge.fact_extraction import Claim, Source
@@ -63,6 +64,11 @@ class FactExtraction:
         self._has_begun = False
         self._counted_at = 0.0
         self.has_set_aside = False  # since the start
+
+    @classmethod
+    def of(cls, archive: Archive) -> FactExtraction:
+        """A worker over an archive."""
+        return cls(archive.database, archive.secret(), archive.counts, archive.clock)
 
     def __repr__(self) -> str:
         return f"<FactExtraction {self._database!r} [version {self._version}]>"

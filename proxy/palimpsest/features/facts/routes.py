@@ -13,6 +13,7 @@ from palimpsest.domain import Fact, FactCategory
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
+from palimpsest.edge.admin.routes import Parts
 from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, FactInput, Facts, shown
 from palimpsest.store.knowledge.facts import FactFilter, place_of
 
@@ -231,3 +232,8 @@ class FactRoutes:
 def _shown(fact: Fact) -> FactShown:
     fields = dict(shown(fact))
     return FactShown(**fields | {"source": FactSource(**fields["source"])})
+
+
+def operations(parts: Parts) -> tuple[Operation[Any], ...]:
+    """Those of this feature."""
+    return FactRoutes(parts.archive.made(Facts.of), parts.default_tenant).operations()

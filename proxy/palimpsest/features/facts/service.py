@@ -19,6 +19,7 @@ from palimpsest.domain import AddedFact, Fact, FactCategory, FactScope, Reach
 from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock
+from palimpsest.memory.archive import Archive
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Engine
 from palimpsest.store.knowledge import added_facts, fact_extraction
@@ -63,6 +64,11 @@ class Facts:
         self._secret = secret
         self._policy = policy
         self._clock = clock
+
+    @classmethod
+    def of(cls, archive: Archive) -> Facts:
+        """Those of an archive."""
+        return cls(archive.database, archive.secret(), archive.current, archive.clock)
 
     def __repr__(self) -> str:
         return f"<Facts {self._database!r}>"

@@ -12,11 +12,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
-from palimpsest.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactScope, Mode, Reach, Speaker
-from palimpsest.domain.errors import PolicyError
+from palimpsest.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactScope, Mode, Speaker
+from palimpsest.domain.errors import PolicyError, ToolError
 from palimpsest.domain.frozen import frozen
 from palimpsest.features.facts.service import FactInput, Facts
-from palimpsest.features.mcp.tools import NO_REACH, ToolError
+from palimpsest.features.speaker import reach_of
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.frame import opened, quoted
 
@@ -115,9 +115,7 @@ class FactTools:
         return await self._facts.forget(speaker.tenant, fact.id)
 
     def _whose(self, speaker: Speaker, scope: str = "") -> FactScope:
-        reach = speaker.reach(self._policy.memory.reach)
-        if reach is Reach.CONVERSATION:
-            raise ToolError(NO_REACH)
+        reach = reach_of(speaker, self._policy)
         return FactScope(
             speaker.tenant, speaker.user, None if scope == EVERYWHERE else scope or speaker.scope, reach=reach
         )

@@ -33,10 +33,13 @@ def add_commands(command: Command) -> None:
 
 def _gaps(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
+    from palimpsest.features.gaps.probing import Prober
 
     async def run(policy: Policy) -> tuple[GapEstimate, bool]:
         async with offline.opened(policy) as archive:
-            return await archive.gaps(given.probes, Random(given.seed))
+            has_model = await archive.embedder.warm()  # else recall is by words alone
+            prober = Prober.of(archive.archive, archive.embedder, Random(given.seed))
+            return await prober.some(given.probes), has_model
 
     (found, has_model), out = asyncio.run(run(quiet_policy(given))), terminal.console()
     shown = as_json(found)

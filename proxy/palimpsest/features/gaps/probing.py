@@ -31,7 +31,9 @@ from palimpsest.domain import BlockKind, Query, Reach, Recalled, Tier
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Counts, QuietModel, Retriever, Vectors
+from palimpsest.memory.archive import Archive
 from palimpsest.memory.index.passage_tables import PassageTables
+from palimpsest.memory.recall.recall import Recall
 from palimpsest.memory.request.decider import RECALL_LIMIT
 from palimpsest.memory.traffic import Traffic
 from palimpsest.settings.policy import Policy
@@ -137,6 +139,15 @@ class Prober:
         self._clock = clock
         self._chance = chance or random.Random()
         self._look_seconds = look_seconds
+
+    @classmethod
+    def of(cls, archive: Archive, model: QuietModel, chance: random.Random | None = None) -> Prober:
+        """Over an archive."""
+
+        def recall(tables: PassageTables) -> Recall:
+            return Recall(archive.database, tables, Aside(model), Uncounted(), archive.clock)
+
+        return cls(archive.database, archive.tables, recall, archive.current, archive.clock, chance)
 
     def __repr__(self) -> str:
         return f"<Prober {self._database!r}>"

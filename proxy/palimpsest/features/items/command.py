@@ -45,8 +45,9 @@ def add_commands(command: Command) -> None:
 
 def _consolidate(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
-    from palimpsest.features.items.consolidation import Which
+    from palimpsest.features.items.consolidation import Consolidator, Which
     from palimpsest.features.items.consolidation_batches import Outcome
+    from palimpsest.features.items.writing import ItemKeeper, writer_of
 
     if given.undo is not None and (given.dry_run or given.list):
         raise PolicyError("--undo: cannot be combined with --dry-run or --list")
@@ -75,7 +76,8 @@ def _consolidate(given: argparse.Namespace) -> int:
 
     async def run() -> int:
         async with offline.opened(policy) as archive:
-            consolidator = await archive.consolidator()
+            await archive.embedder.warm()  # then by meaning, too
+            consolidator = Consolidator.of(archive.archive)
             if given.list:
                 runs = await consolidator.runs(given.tenant, RUNS)
                 _list(out, runs, given.json)
@@ -93,7 +95,8 @@ def _consolidate(given: argparse.Namespace) -> int:
                     return FAILED
                 out.print_json(data=undone)
                 return DONE
-            kept = 0 if given.dry_run else await archive.write_items()
+            keeper = ItemKeeper.of(archive.archive, lambda: writer_of(policy.consolidation))
+            kept = 0 if given.dry_run else await keeper.catch_up(may_be_open=True)
             outcome = await consolidator.run(Which(given.tenant, given.user, given.scope), given.dry_run)
             tell(outcome, kept)
             if not outcome.was_alone:

@@ -33,7 +33,9 @@ from palimpsest.domain import Json
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Counts, Embedder, Vectors
 from palimpsest.features.items.consolidation_batches import ASKED_ITEMS, BATCH_ITEMS, Batches, Outcome
+from palimpsest.features.items.model_consolidator import ModelConsolidator
 from palimpsest.features.items.relating import Relater, RelationJudge
+from palimpsest.memory.archive import Archive
 from palimpsest.store.engine import Ask, Engine, Transaction
 from palimpsest.store.knowledge import consolidations
 from palimpsest.store.knowledge.consolidations import Action
@@ -75,7 +77,7 @@ EVERYTHING = Which()
 
 
 class Judge(RelationJudge, Protocol):
-    """Judges what rules leave; implemented by `assist.consolidator`."""
+    """Judges what rules leave; implemented by `ModelConsolidator`."""
 
     async def judge(self, older: StoredItem, queue: Sequence[StoredItem], tenant: str) -> Verdict | None:
         """The verdict on an item, given the newer ones of its queue; None: leave it, or no verdict."""
@@ -108,6 +110,16 @@ class Consolidator:
         self._batches = batches or Batches(database, counts, clock)
         self._relater = Relater(database, self._batches, judge)
         self._busy = asyncio.Lock()
+
+    @classmethod
+    def of(cls, archive: Archive) -> Consolidator:
+        """Over an archive, judged by its model in that role where there is one."""
+
+        def judge() -> Judge | None:
+            model = archive.assistants.of("consolidator") if archive.assistants else None
+            return None if model is None else ModelConsolidator(model)
+
+        return cls(archive.database, archive.embedder, archive.counts, archive.clock, judge)
 
     def __repr__(self) -> str:
         return f"<Consolidator {self._database!r}>"

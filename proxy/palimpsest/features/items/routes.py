@@ -15,6 +15,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import MAX_PAGE, NextCursor, Paged, cursor_to, position_of
+from palimpsest.edge.admin.routes import Parts
 from palimpsest.features.items.consolidation import Consolidator, Which
 from palimpsest.store.engine import Ask, Engine
 from palimpsest.store.knowledge import consolidations
@@ -265,3 +266,10 @@ class ConsolidationRoutes:
         if found is None:
             raise Refused(404, NOT_STANDING)
         return Undone(**found)
+
+
+def operations(parts: Parts) -> tuple[Operation[Any], ...]:
+    """Those of this feature."""
+    return ConsolidationRoutes(
+        parts.archive.made(Consolidator.of), parts.archive.database, parts.archive.clock
+    ).operations()

@@ -24,6 +24,7 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.items import Item, SourceMessage
 from palimpsest.domain.ports import Assistant, Assistants, Clock, Counts
 from palimpsest.features.items.model_writers import ModelWriters
+from palimpsest.memory.archive import Archive
 from palimpsest.settings.policy import ConsolidationPolicy
 from palimpsest.store.engine import Ask, Engine
 from palimpsest.store.knowledge.items import (
@@ -117,6 +118,16 @@ class ItemKeeper:
         self._writer = writer
         self._take_used = take_used
         self._worker = secrets.token_hex(8)
+
+    @classmethod
+    def of(cls, archive: Archive, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
+        """Over an archive; see there for `writer`."""
+
+        def take_used() -> Collection[int]:
+            keys = archive.keys()
+            return () if keys is None else keys.take_used()
+
+        return cls(archive.database, archive.counts, archive.clock, writer, take_used)
 
     def __repr__(self) -> str:
         return f"<ItemKeeper {self._database!r}>"

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from palimpsest.domain import RawHeaders, Speaker
 from palimpsest.edge.replies import error_reply
-from palimpsest.features.facts.tools import FactTools
-from palimpsest.features.mcp.tools import SPEAKER, MemoryTools
+from palimpsest.features.mcp.tools import MemoryTools
+from palimpsest.features.speaker import SPEAKER
+
+if TYPE_CHECKING:
+    from palimpsest.features.tool import Toolset
 
 BODY_BYTES = 1 << 20  # of a call; the longest argument is a question
 NO_SPEAKER = "send one of this proxy's keys, or the key that your requests use, as authorization: Bearer"
@@ -30,17 +34,18 @@ class McpEndpoint:
     def __init__(
         self,
         tools: MemoryTools,
-        facts: FactTools,
+        others: Callable[[], Sequence[Toolset]],
         names: Sequence[str],
         speaker: Callable[[RawHeaders], Speaker | None],
     ) -> None:
         """
         Args:
+            others: tools of other features; asked for when the SDK is loaded.
             names: of the tools that are offered.
             speaker: who sent a request with these headers (lower-case names); None: the key is unknown.
         """
         self._tools = tools
-        self._facts = facts
+        self._others = others
         self._names = tuple(names)
         self._speaker = speaker
         self._ends = asyncio.Event()
@@ -72,7 +77,7 @@ class McpEndpoint:
         from palimpsest.features.mcp.server import memory_server
 
         try:
-            server = memory_server(self._tools, self._facts, self._names)
+            server = memory_server(self._tools, self._others(), self._names)
             # by which name a page may ask here is checked in front of every path (edge/web_pages)
             security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
             server.streamable_http_app(

@@ -19,9 +19,11 @@ from palimpsest.core.block.packing import READING, pack
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.third_person import as_user
-from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Reach, Recalled, Speaker
+from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Recalled, Speaker
+from palimpsest.domain.errors import ToolError
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock
+from palimpsest.features.speaker import reach_of
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.targets import target_of
 from palimpsest.memory.recall.recall import Recall
@@ -30,9 +32,6 @@ from palimpsest.store.engine import Engine
 from palimpsest.store.turns.branch_heads import lost_heads
 from palimpsest.store.turns.messages import Said, around, message
 from palimpsest.wire.frame import opened, quoted
-
-SPEAKER = "palimpsest.speaker"
-"""Key of the ASGI scope under which the endpoint says who asks."""
 
 RESULTS = 8  # some 2,000 characters: an agent asks again, or fetches, where it wants more
 MAX_RESULTS = 40
@@ -46,14 +45,6 @@ MAX_NEIGHBOURS = 10
 CONVERSATIONS = 5  # compacted ones, the newest first, among which a question may find its own
 CONFIRM_SECONDS = 600  # between a preview of what would be forgotten and its confirmation
 LONGEST_ID_DIGITS = 16  # fits into an integer of the database
-NO_REACH = (
-    "memory may look no further than one conversation here (memory.reach): name the conversation, or send "
-    "x-palimpsest-user with reach user, or set reach to tenant"
-)
-
-
-class ToolError(Exception):
-    """A call that cannot be answered. The text says why, and what to try."""
 
 
 @frozen
@@ -210,16 +201,9 @@ class MemoryTools:
         return asked if asked.candidates and asked.helps > recalled.helps else recalled
 
     def _within(self, speaker: Speaker) -> Query:
-        """
-        The scope that the speaker's requests may search.
-
-        Raises:
-            ToolError: that is nothing outside a conversation.
-        """
-        reach = speaker.reach(self._policy.memory.reach)
-        if reach is not Reach.CONVERSATION:
-            return Query(speaker.tenant, "", "", reach=reach, user=speaker.user, scope=speaker.scope)
-        raise ToolError(NO_REACH)
+        """The scope that the speaker's requests may search; see `reach_of`."""
+        reach = reach_of(speaker, self._policy)
+        return Query(speaker.tenant, "", "", reach=reach, user=speaker.user, scope=speaker.scope)
 
     def _quotation(self, recalled: Recalled, question: str) -> Quotation:
         """Quotes of what is worth its room; of what nobody asked for, and of what is hardly likely, the first."""

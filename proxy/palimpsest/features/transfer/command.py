@@ -60,6 +60,8 @@ def _whose(parser: argparse.ArgumentParser, doing: str) -> None:
 
 def _export(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
+    from palimpsest.core.caller.identity import tenant_key
+    from palimpsest.features.transfer.exporting import export
     from palimpsest.store.turns.transcript import Selection
 
     selection = Selection(given.tenant, given.conversation, given.user, given.scope)
@@ -68,7 +70,9 @@ def _export(given: argparse.Namespace) -> int:
         kinds = Counter[bytes]()  # lines, by the name of their first field
         async with offline.opened(policy) as archive:
             with _WrittenFile(given.output) as (stream, name), faults(OSError, f"writing {name}"):
-                async for lines in archive.export(selection):
+                async for lines in export(
+                    archive.database, selection, lambda tenant: tenant_key(archive.secret(), tenant)
+                ):
                     kinds.update(line.split(b'"', 2)[1] for line in lines.splitlines())
                     stream.write(lines)
                 stream.flush()
@@ -124,7 +128,7 @@ class _WrittenFile:
 def _import(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
     from palimpsest.core.archive.retention import is_in_force
-    from palimpsest.features.transfer.importing import ages
+    from palimpsest.features.transfer.importing import Importing, ages
     from palimpsest.features.transfer.reading import Found, turns_in
 
     policy, found = quiet_policy(given), Found()
@@ -147,9 +151,11 @@ def _import(given: argparse.Namespace) -> int:
                     per_second = turns / max(time.monotonic() - started, 1e-3)
                     status.update(f"{turns:,} turns imported, {per_second:,.0f}/s; {totals.known:,} were here before")
 
-                totals = await archive.take(turns_in(given.files, found), into, report)
-                forgotten = await archive.take_forgotten(found.forgotten, into)
-                return totals, await archive.take_facts(found.facts, into), forgotten, into
+                importing = Importing(archive.database, archive.secret(), policy.archive.redact)
+                totals = await importing.take(turns_in(given.files, found), into, report)
+                forgotten = await importing.take_forgotten(found.forgotten, into, time.time())
+                facts = await importing.take_facts(found.facts, into) if policy.facts.is_on else 0
+                return totals, facts, forgotten, into
 
     totals, facts, forgotten, into = asyncio.run(run())
     broken = [*found.broken, *totals.broken]

@@ -12,6 +12,7 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.routes import Parts
 from palimpsest.features.transfer.exporting import export
 from palimpsest.store.engine import Engine
 from palimpsest.store.knowledge.forgotten_facts import KeyOf
@@ -63,3 +64,8 @@ async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]
     yield first
     async for lines in rest:
         yield lines
+
+
+def operations(parts: Parts) -> tuple[Operation[Any], ...]:
+    """Those of this feature."""
+    return ExportRoutes(parts.archive.database, parts.key_of).operations()

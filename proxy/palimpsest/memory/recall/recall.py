@@ -70,7 +70,7 @@ from palimpsest.store.search.scope import Scope, scope_of
 from palimpsest.store.turns.cleared import cleared_in
 
 if TYPE_CHECKING:
-    from palimpsest.features.items.keys import ItemKeys
+    from palimpsest.memory.index.item_keys import ItemKeys
 
 NOTHING_STORED = "nothing is stored that recall may look at"
 # Of a question that is embedded a second time, without its names: it takes as long again. Beside what longer ones say,

@@ -6,20 +6,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from palimpsest.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
 from palimpsest.core.decision import Decision
 from palimpsest.domain import Clues, Continuation, FactQuery, Note, Query
 from palimpsest.domain.ports import Clock, Counts
+from palimpsest.memory.extension import CandidateSelector, QueryPlanner
 from palimpsest.memory.recall.recall import Recall
 from palimpsest.memory.request.request_reader import skipped
 from palimpsest.memory.request.sized_executor import SizedExecutor
 from palimpsest.store.journal import Journal
-
-if TYPE_CHECKING:
-    from palimpsest.features.assist.query_controller import QueryController
-    from palimpsest.features.assist.selector import Selector
 
 LATE_SECONDS = 5.0  # of a look-up that is waited for behind the deadline: a store that takes longer is failing
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
@@ -33,8 +29,8 @@ class Decider:
         rules: Rules,
         journal: Journal,
         recall: Recall,
-        controller: QueryController | None,
-        selector: Selector | None,
+        planner: QueryPlanner | None,
+        selector: CandidateSelector | None,
         counts: Counts,
         work: SizedExecutor,
         clock: Clock,
@@ -42,7 +38,7 @@ class Decider:
         self._rules = rules
         self._journal = journal
         self._recall = recall
-        self._controller = controller
+        self._planner = planner
         self._selector = selector
         self._counts = counts
         self._work = work
@@ -94,7 +90,7 @@ class Decider:
                 case FactQuery():
                     return await self._journal.current_facts(lookup, self._clock())
                 case Query():
-                    query = await self._controller.planned(lookup, deadline) if self._controller else lookup
+                    query = await self._planner.planned(lookup, deadline) if self._planner else lookup
                     recalled = await self._recall.recall(query, RECALL_LIMIT)
                     return await self._selector.selected(query, recalled, deadline) if self._selector else recalled
 

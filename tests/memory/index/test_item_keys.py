@@ -8,9 +8,9 @@ import pytest
 from palimpsest.domain import Query, Reach, Recalled
 from palimpsest.domain.items import Item, Span
 from palimpsest.features.items.consolidation import Consolidator
-from palimpsest.features.items.keys import ItemKeys, Which
 from palimpsest.features.items.writing import ItemKeeper
 from palimpsest.memory.erasure.retiring import Retiring
+from palimpsest.memory.index.item_keys import ItemKeys, Which
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.recall import Recall
 from palimpsest.store.engine.sqlite.database import Database

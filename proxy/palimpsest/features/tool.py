@@ -1,0 +1,47 @@
+"""
+Tools for agents: what is common to those of all features, by the SDK of the Model Context Protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+
+from mcp.server.mcpserver import Context
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+
+from palimpsest.domain import Speaker
+from palimpsest.domain.errors import MemoryFault, PolicyError, ToolError
+from palimpsest.features.speaker import SPEAKER
+
+READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+ERASES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+NOTES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+UNAVAILABLE = "memory cannot be looked up now; go on without it, or try again"
+
+Asked = Callable[[Speaker], Awaitable[CallToolResult]]
+
+Toolset = Mapping[str, tuple[Callable[..., Any], str, ToolAnnotations]]
+"""Functions by the name of the tool, each with a title; their docstrings are what agents read."""
+
+
+async def answered(context: Context, asked: Asked) -> CallToolResult:
+    """The answer to whoever calls; what goes wrong is said in it."""
+    request = context.request_context.request
+    speaker = cast(Speaker, request.scope[SPEAKER]) if request is not None else Speaker("")
+    try:
+        return await asked(speaker)
+    except (ToolError, PolicyError) as wrong:
+        return failed(str(wrong))
+    except MemoryFault:
+        return failed(UNAVAILABLE)
+
+
+def text_result(text: str) -> CallToolResult:
+    """An answer that is said once: a client that shows its model structured content as well would say it twice."""
+    return CallToolResult(content=[TextContent(type="text", text=text)])
+
+
+def failed(why: str) -> CallToolResult:
+    """An answer that says why there is none."""
+    return CallToolResult(content=[TextContent(type="text", text=why)], is_error=True)
