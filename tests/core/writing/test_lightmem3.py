@@ -1,4 +1,4 @@
-from palimpsest.core.writing.lightmem3 import Buffers, batches, turns, write
+from palimpsest.core.writing.lightmem3 import Buffers, batches, filled, turns, write
 
 from tests.core.writing.talking import count, segment, statistics
 
@@ -29,6 +29,15 @@ def test_every_turn_is_in_one_topic_in_order() -> None:
 def test_a_tighter_compression_takes_fewer_calls() -> None:
     calls = [len([*batches(TALK, count, statistics(TALK), Buffers(short_term_tokens=64, keep=k))]) for k in (0.3, 0.9)]
     assert calls[0] < calls[1]
+
+
+def test_what_does_not_fill_the_buffer_stays_in_it_and_a_full_one_is_the_same_whatever_follows() -> None:
+    small = Buffers(sensory_tokens=64, short_term_tokens=128)
+    sizes = [filled(TALK[:stop], count, statistics(TALK), small) for stop in range(len(TALK) + 1)]
+    assert sizes[4] == 0 and sizes[-1] > 0
+    assert {*sizes} == {0, sizes[-1]}
+    first = next(batches(TALK, count, statistics(TALK), small))
+    assert first[-1].messages[-1] + 1 == sizes[-1]
 
 
 def test_another_compressor_is_asked_for_each_message() -> None:

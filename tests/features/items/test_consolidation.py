@@ -14,8 +14,11 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.items import Item, Span
 from palimpsest.features.items.consolidation import Consolidator, Which
 from palimpsest.features.items.consolidation_batches import Batches, Outcome
+from palimpsest.features.items.model_consolidator import ModelConsolidator
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.retiring import Retiring
+from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.settings.load import validated
 from palimpsest.store.engine import Row, Transaction
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure.selection import Target
@@ -23,6 +26,7 @@ from palimpsest.store.knowledge import graph
 from palimpsest.store.knowledge.items import StoredItem
 from palimpsest.telemetry.metrics import Metrics
 
+from tests.features.assist.helping import assistants_of
 from tests.kept_items import DAY_SECONDS, in_use, keep, tell, texts
 from tests.remembered import Past, WordEmbedder
 from tests.talking import NOW
@@ -340,6 +344,33 @@ async def test_a_model_judges_what_rules_leave_and_only_within_the_queue(
     await database.write([("UPDATE item SET judged = 0", [()])])
     await with_judge(database, embedder, ScriptedJudge(Verdict(1, 2, "merged", "by the model"))).run()
     assert await texts(database) == [*said[1:]]
+
+
+@pytest.mark.parametrize("cap", [1, 4])
+async def test_queues_are_judged_at_once_as_many_as_the_cap_allows(
+    database: Database, past: Past, embedder: WordEmbedder, cap: int
+) -> None:
+    days = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
+    await tell(past, *(f"The boats of Leith sail on {day} at dawn." for day in days), user="ann")
+    async with ScriptedUpstream() as upstream:
+        local = {"name": "local", "url": upstream.url, "auth": "held"}
+        model = {"model": "tiny", "upstream": "local", "calls_at_once": cap}
+        policy = validated({"upstreams": [local], "models": {"consolidator": model}})
+        upstream.script = lambda _: Reply('{"note": 0, "verdict": "leave", "relations": []}', lockstep=True)
+        async with assistants_of(policy, database) as assistants:
+            assistant = assistants.of("consolidator")
+            assert assistant is not None
+            judge = ModelConsolidator(assistant)
+            run = asyncio.create_task(
+                Consolidator(database, embedder, Metrics(), clock, judge=lambda: judge).run(seconds=10)
+            )
+            while len(upstream.received) < cap:  # noqa: ASYNC110  # nothing tells that a request is there
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)  # for calls that may not come: all of these wait for their answers
+            assert len(upstream.received) == cap
+            upstream.permit(1000)
+            assert (await run).is_complete
+    assert len(upstream.received) >= len(days) - 1
 
 
 async def test_what_a_model_relates_names_no_user(database: Database, past: Past, embedder: WordEmbedder) -> None:

@@ -67,9 +67,12 @@ def write(
     count: Count,
     statistics: TermStatistics,
     buffers: Buffers = PAPER,
+    compress: Compress | None = None,
+    vectors: Floats | None = None,
 ) -> tuple[Item, ...]:
-    """One item a topic, in order of the conversation; see `entries.Write`."""
-    topics = [topic for batch in batches(segment, count, statistics, buffers) for topic in batch]
+    """One item a topic, in order of the conversation; see `entries.Write` and `batches`."""
+    found = batches(segment, count, statistics, buffers, compress, vectors)
+    topics = [topic for batch in found for topic in batch]
     weights = [sqrt(sum(map(len, topic.texts))) for topic in topics]
     told = {at: [*spoken] for at, spoken in groupby(clauses(segment), key=lambda clause: clause.message)}
     items = []
@@ -94,6 +97,7 @@ def batches(
     buffers: Buffers = PAPER,
     compress: Compress | None = None,
     vectors: Floats | None = None,
+    is_over: bool = True,
 ) -> Iterator[tuple[Topic, ...]]:
     """
     The contents of the short-term buffer each time that it is full, and once in the end: what one call summarises.
@@ -101,17 +105,31 @@ def batches(
     Args:
         compress: None: by the self-information of words.
         vectors: (n, d), unit length, of the turns in `turns`; None: words alone tell topics apart.
+        is_over: False: more may follow, so what does not fill a buffer stays in it.
     """
     short_term: list[Topic] = []
     tokens = 0
-    for topic, size in _topics(segment, count, statistics, buffers, compress, vectors):
+    for topic, size in _topics(segment, count, statistics, buffers, compress, vectors, is_over):
         short_term.append(topic)
         tokens += size
         if tokens >= buffers.short_term_tokens:
             yield tuple(short_term)
             short_term, tokens = [], 0
-    if short_term:
+    if short_term and is_over:
         yield tuple(short_term)
+
+
+def filled(
+    unread: Sequence[SourceMessage],
+    count: Count,
+    statistics: TermStatistics,
+    buffers: Buffers = PAPER,
+    compress: Compress | None = None,
+    vectors: Floats | None = None,
+) -> int:
+    """How many of these messages, the first, fill the short-term buffer once; 0: they do not yet. See `batches`."""
+    first = next(batches(unread, count, statistics, buffers, compress, vectors, is_over=False), ())
+    return first[-1].messages[-1] + 1 if first else 0
 
 
 def turns(segment: Sequence[SourceMessage]) -> list[tuple[int, ...]]:
@@ -133,6 +151,7 @@ def _topics(
     buffers: Buffers,
     compress: Compress | None,
     vectors: Floats | None,
+    is_over: bool,
 ) -> Iterator[tuple[Topic, int]]:
     """Topics with their compressed tokens, as the sensory buffer gives them away."""
     shorten = compress or (lambda text, most: compressed(text, statistics, buffers.keep, most))
@@ -149,7 +168,7 @@ def _topics(
                 yield _topic(sensory[start:stop])
             sensory = sensory[cuts[-1] :]
             first = at + 1 - len(sensory)
-    if sensory:
+    if sensory and is_over:
         near = None if vectors is None else vectors[first:]
         cuts = boundaries([" ".join(held.texts) for held in sensory], statistics, near)
         for start, stop in zip([0, *cuts], [*cuts, len(sensory)], strict=True):

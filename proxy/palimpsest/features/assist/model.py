@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import count
 from time import perf_counter
 
@@ -78,6 +78,8 @@ class RoleModel:
         self._rests_until = 0.0  # by the event loop's clock
         self._rests_for: AssistFailure = "unreachable"
         self.running = 0  # calls under way
+        waits = role in ("writer", "consolidator")  # requests wait for the others
+        self._room = asyncio.Semaphore(policy.calls_at_once) if waits else nullcontext()
 
     def __repr__(self) -> str:
         return (
@@ -91,6 +93,10 @@ class RoleModel:
 
     async def answer(self, prompt: Prompt, tenant: str) -> Json:
         """See `Assistant`."""
+        async with self._room:
+            return await self._in_room(prompt, tenant)
+
+    async def _in_room(self, prompt: Prompt, tenant: str) -> Json:
         self._refuse_while_resting()
         started, outcome = perf_counter(), "cancelled"
         self.running += 1

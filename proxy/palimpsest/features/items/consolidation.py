@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import nullcontext
 from typing import Protocol
 
@@ -218,6 +218,7 @@ class Consolidator:
                 continue
             near = await asyncio.to_thread(queues, vectors, start, stop)
             verdicts: list[Verdict] = []
+            open_queues: dict[int, dict[int, float]] = {}  # that rules do not judge, by row
             for row, queue in zip(range(start, stop), near, strict=True):
                 at = {following: likeness for following, likeness in queue}
                 if row in slots:
@@ -229,21 +230,36 @@ class Consolidator:
                     and (items[row].id, items[other].id) not in kept_apart
                     and items[other].id not in gone
                 }
-                found = _by_rules(entries, row, left) or await self._by_model(items, row, left, group, dry_run)
+                found = _by_rules(entries, row, left)
                 if found is not None and found.heir in row_of:
                     verdicts.append(found)
                     gone.add(found.item)
+                else:
+                    open_queues[row] = left
+            if not dry_run:
+                judged = await self._by_model(items, open_queues, gone, group)
+                verdicts += judged
+                gone.update(one.item for one in judged)
             actions = [Action(one.item, one.heir, one.what, one.why) for one in verdicts]
             await self._commit(group, actions, outcome, dry_run, [item.id for item in items[start:stop]], newest)
 
     async def _by_model(
-        self, items: Sequence[StoredItem], row: int, queue: Mapping[int, float], group: Group, dry_run: bool
-    ) -> Verdict | None:
+        self, items: Sequence[StoredItem], queues: Mapping[int, Mapping[int, float]], gone: Set[int], group: Group
+    ) -> list[Verdict]:
+        """What a model says of queues, by row of the item: all of them at once, within the caps of the model."""
         judge = self._judge()
-        if judge is None or dry_run or not queue:
-            return None
-        found = await judge.judge(items[row], [items[other] for other in queue], group.tenant_name)
-        return found if found is not None and found.heir in {items[other].id for other in queue} else None
+        if judge is None:
+            return []
+
+        async def judged(row: int, queue: Sequence[StoredItem]) -> Verdict | None:
+            found = await judge.judge(items[row], queue, group.tenant_name)
+            return found if found is not None and found.heir in {item.id for item in queue} else None
+
+        asked = []
+        for row, queue in queues.items():
+            if left := [items[other] for other in queue if items[other].id not in gone]:
+                asked.append(judged(row, left))
+        return [found for found in await self._batches.beside(asyncio.gather(*asked)) if found is not None]
 
     async def _bound(self, tenant: int, user: str, outcome: Outcome, dry_run: bool) -> None:
         """Let a user have no more items than the bound."""

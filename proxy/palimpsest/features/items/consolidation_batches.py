@@ -9,7 +9,7 @@ import functools
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
@@ -80,6 +80,17 @@ class Batches:
         result = await self._database.transact(work)
         await asyncio.sleep(REST_SECONDS)
         return result
+
+    async def beside(self, work: Awaitable[T]) -> T:
+        """Wait for what may take long, and stay the one that consolidates meanwhile."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                await asyncio.wait((task,), timeout=LOCK_SECONDS / 4)
+                await self.hold()
+            return task.result()
+        finally:
+            task.cancel()
 
     def act(
         self, transaction: Transaction, group: Group, actions: Sequence[Action], outcome: Outcome

@@ -14,19 +14,18 @@ from functools import partial
 
 import structlog
 
+from palimpsest.core.recall.ranking import Floats
 from palimpsest.core.writing import claims as claiming
 from palimpsest.core.writing.claims import Claim
 from palimpsest.core.writing.entries import Count
 from palimpsest.core.writing.information import TermStatistics
-from palimpsest.core.writing.lightmem3 import Compress, Topic, batches, turns
+from palimpsest.core.writing.lightmem3 import PAPER, Buffers, Compress, Topic, batches, turns
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain import Item, Json, SourceMessage
 from palimpsest.domain.errors import AssistFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Assistant, Prompt
 from palimpsest.features.items.prompts import evidence, probe_questions, topic_summaries, turn_items
-
-AT_ONCE = 4  # calls: whoever serves a small model takes as many, and a segment is done before its lease ends
 
 log = structlog.get_logger()
 
@@ -50,7 +49,9 @@ class _Work:
     budget_tokens: int
     count: Count
     statistics: TermStatistics
+    buffers: Buffers
     compress: Compress | None
+    vectors: Floats | None
 
     async def claimed(self, prompt: Prompt, read: Callable[[Json], list[Claim]]) -> list[Item] | None:
         """The valid claims of an answer; None: no answer, or no valid claim."""
@@ -64,7 +65,8 @@ class _Work:
 
     def batches(self) -> list[tuple[Topic, ...]]:
         """The contents of the short-term buffer, call by call."""
-        return [*batches(self.segment, self.count, self.statistics, compress=self.compress)]
+        found = batches(self.segment, self.count, self.statistics, self.buffers, self.compress, self.vectors)
+        return [*found]
 
     async def by_rule(self, name: str, messages: Sequence[int]) -> tuple[Item, ...]:
         """What the writer without a model keeps of some of the messages."""
@@ -77,18 +79,28 @@ class _Work:
 class ModelWriters:
     """The writers that ask one model."""
 
-    def __init__(self, assistant: Assistant, count: Count, compress: Compress | None = None) -> None:
+    def __init__(
+        self, assistant: Assistant, count: Count, compress: Compress | None = None, buffers: Buffers = PAPER
+    ) -> None:
         """
         Args:
             count: tokens of a text.
             compress: before LightMem-3 cuts topics; None: by rule.
+            buffers: of LightMem-3.
         """
         self._assistant = assistant
         self._count = count
         self._compress = compress
+        self._buffers = buffers
 
     async def write(
-        self, name: str, segment: Sequence[SourceMessage], budget_tokens: int, statistics: TermStatistics, tenant: str
+        self,
+        name: str,
+        segment: Sequence[SourceMessage],
+        budget_tokens: int,
+        statistics: TermStatistics,
+        tenant: str,
+        vectors: Floats | None = None,
     ) -> Written:
         """
         The items of a segment, in the order of the conversation.
@@ -96,8 +108,10 @@ class ModelWriters:
         Args:
             name: of `core.writing.writers.WRITERS`.
             tenant: whose messages these are; it is only counted.
+            vectors: of the turns; see `lightmem3.batches`.
         """
-        work = _Work(self._assistant, tenant, segment, budget_tokens, self._count, statistics, self._compress)
+        given = segment, budget_tokens, self._count, statistics, self._buffers, self._compress, vectors
+        work = _Work(self._assistant, tenant, *given)
         return await _PAPERS[name](work)
 
 
@@ -136,15 +150,12 @@ async def _lightmem3(work: _Work) -> Written:
 
 
 async def _lightmem_slm(work: _Work) -> Written:
-    """One call a turn, a few at once."""
+    """One call a turn, as many at once as the model takes."""
     every = turns(work.segment)
-    found: list[list[Item] | None] = []
-    for start in range(0, len(every), AT_ONCE):
-        asked = (
-            work.claimed(turn_items.prompt(turn, work.segment), partial(turn_items.claims, turn=turn))
-            for turn in every[start : start + AT_ONCE]
-        )
-        found += await asyncio.gather(*asked)
+    asked = (
+        work.claimed(turn_items.prompt(turn, work.segment), partial(turn_items.claims, turn=turn)) for turn in every
+    )
+    found = await asyncio.gather(*asked)
     items: list[Item] = []
     for turn, held in zip(every, found, strict=True):
         items += await work.by_rule("lightmem-slm", turn) if held is None else held

@@ -85,8 +85,10 @@ class Relater:
         judge, found = self._judge(), dict[int, frozenset[Edge]]()
         if judge is None:
             return found
-        for start in range(0, len(items), ASKED_ITEMS):
-            for item, edges in (await judge.relate(items[start : start + ASKED_ITEMS], tenant)).items():
+        parts = [items[start : start + ASKED_ITEMS] for start in range(0, len(items), ASKED_ITEMS)]
+        asked = asyncio.gather(*(judge.relate(part, tenant) for part in parts))
+        for related in await self._batches.beside(asked):
+            for item, edges in related.items():
                 found[item] = frozenset(
                     edge for edge in edges if not any(relations.is_hidden(node, people) for node in edge.nodes)
                 )

@@ -9,18 +9,25 @@ was read is stored with what was made of it, in one transaction.
 from __future__ import annotations
 
 import asyncio
-import functools
 import secrets
+import sys
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
 from math import sqrt
 from typing import Protocol
 
+import numpy as np
 import structlog
 
 from palimpsest.core.archive.chunking import terms
+from palimpsest.core.recall.ranking import Floats
+from palimpsest.core.writing import lightmem3
 from palimpsest.core.writing.information import TermStatistics
+from palimpsest.core.writing.lightmem3 import Buffers, Compress
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.frozen import frozen
 from palimpsest.domain.items import Item, SourceMessage
 from palimpsest.domain.ports import Assistant, Assistants, Clock, Counts
 from palimpsest.features.items.model_writers import ModelWriters
@@ -28,11 +35,14 @@ from palimpsest.memory.archive import Archive
 from palimpsest.settings.policy import ConsolidationPolicy
 from palimpsest.store.engine import Ask, Engine
 from palimpsest.store.knowledge.items import (
+    SEGMENT_MESSAGES,
     Waiting,
     claim,
     count_uses,
     passages_in,
+    release,
     unread,
+    vectors_of_messages,
     waiting_conversations,
     write_items,
 )
@@ -40,7 +50,9 @@ from palimpsest.store.search.terms import passages_holding
 
 CHARS_PER_TOKEN = 4  # of English prose; budgets here are rough
 SEGMENT_CHARS = 1024 * CHARS_PER_TOKEN  # LightMem buffers 256 to 1,024 tokens before it writes
+RETRY_CHARS = 1024 * CHARS_PER_TOKEN  # more, before a buffer that was not full is looked at again
 IDLE_SECONDS = 600.0  # without a message: the conversation pauses, and what was said so far can be kept
+OVER_SECONDS = 86_400.0  # likewise with a short-term buffer, which lasts: each pause would cost a call for a few turns
 LOOK_SECONDS = 15.0  # between looks for what is complete
 LEASE_SECONDS = 120.0  # a model may take its time over a segment
 REST_SECONDS = 0.05  # between segments: requests go first
@@ -57,43 +69,103 @@ class ItemWriter(Protocol):
     def name(self) -> str:
         """Kept with each item; its version is part of it."""
 
-    async def write(self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str) -> Sequence[Item]:
+    @property
+    def short_term(self) -> ShortTerm | None:
+        """What says when a stretch is complete; None: its length does."""
+
+    async def write(
+        self,
+        segment: Sequence[SourceMessage],
+        statistics: TermStatistics,
+        tenant: str,
+        vectors: Floats | None = None,
+    ) -> Sequence[Item]:
         """
         What to keep, each with its sources among the messages.
 
         Args:
             statistics: of the tenant's words.
             tenant: whose messages these are.
+            vectors: of the turns, where there is a short-term buffer; see `lightmem3.batches`.
         """
+
+
+@frozen
+class ShortTerm:
+    """
+    The short-term buffer of LightMem-3. What a conversation has unread is in it, so the journal keeps it.
+
+    `compress` None: by the self-information of words.
+    """
+
+    buffers: Buffers
+    compress: Compress | None = None
+
+    @property
+    def least_chars(self) -> int:
+        """Fewer cannot fill it."""
+        return self.buffers.short_term_tokens * CHARS_PER_TOKEN
+
+    @property
+    def of_segment(self) -> Buffers:
+        """For a segment that filled it, or that is all there is: it is summarised as one."""
+        return replace(self.buffers, short_term_tokens=sys.maxsize)
+
+    def filled(self, unread: Sequence[SourceMessage], statistics: TermStatistics, vectors: Floats | None) -> int:
+        """See `lightmem3.filled`."""
+        return lightmem3.filled(unread, _tokens, statistics, self.buffers, self.compress, vectors)
 
 
 class RuleWriter:
     """One of the writers that need no model (`core/writing/writers.py`). Implements `ItemWriter`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, short_term: ShortTerm | None = None) -> None:
         self._write = WRITERS[name]
         self.name = f"{name}/{VERSION}"
+        self.short_term = short_term
 
     def __repr__(self) -> str:
         return f"<RuleWriter {self.name}>"
 
-    async def write(self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str) -> Sequence[Item]:
-        return await asyncio.to_thread(self._write, segment, _budget_tokens(segment), _tokens, statistics)
+    async def write(
+        self,
+        segment: Sequence[SourceMessage],
+        statistics: TermStatistics,
+        tenant: str,
+        vectors: Floats | None = None,
+    ) -> Sequence[Item]:
+        write = self._write
+        if self.short_term is not None:
+            held = self.short_term
+            write = partial(lightmem3.write, buffers=held.of_segment, compress=held.compress, vectors=vectors)
+        return await asyncio.to_thread(write, segment, _budget_tokens(segment), _tokens, statistics)
 
 
 class ModelWriter:
     """The same with a model; where that fails, rules write. Implements `ItemWriter`."""
 
-    def __init__(self, name: str, assistant: Assistant) -> None:
+    def __init__(self, name: str, assistant: Assistant, short_term: ShortTerm | None = None) -> None:
         self._paper = name
-        self._writers = ModelWriters(assistant, _tokens)
+        self._writers = (
+            ModelWriters(assistant, _tokens)
+            if short_term is None
+            else ModelWriters(assistant, _tokens, short_term.compress, short_term.of_segment)
+        )
         self.name = f"{name}+model/{VERSION}"
+        self.short_term = short_term
 
     def __repr__(self) -> str:
         return f"<ModelWriter {self.name}>"
 
-    async def write(self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str) -> Sequence[Item]:
-        return (await self._writers.write(self._paper, segment, _budget_tokens(segment), statistics, tenant)).items
+    async def write(
+        self,
+        segment: Sequence[SourceMessage],
+        statistics: TermStatistics,
+        tenant: str,
+        vectors: Floats | None = None,
+    ) -> Sequence[Item]:
+        budget = _budget_tokens(segment)
+        return (await self._writers.write(self._paper, segment, budget, statistics, tenant, vectors)).items
 
 
 class ItemKeeper:
@@ -106,12 +178,16 @@ class ItemKeeper:
         clock: Clock,
         writer: Callable[[], ItemWriter | None],
         take_used: Callable[[], Collection[int]] = tuple,
+        model: str = "",
     ) -> None:
         """
         Args:
             writer: who writes, as the policy in force has it; None: nobody does, and nothing is looked at.
             take_used: items that led to what was recalled since it was called last.
+            model: by whose vectors topics are told apart; "": by words alone.
         """
+        self._model = model
+        self._unfilled: dict[int, int] = {}  # characters of a conversation that did not fill its buffer yet
         self._database = database
         self._counts = counts
         self._clock = clock
@@ -156,10 +232,11 @@ class ItemKeeper:
         written = 0
         while (writer := self._writer()) is not None:
             now = self._clock()
-            waiting = await self._database.ask(functools.partial(waiting_conversations, now=now))
-            complete = [one for one in waiting if may_be_open or self._is_complete(one, now)]
+            waiting = await self._database.ask(partial(waiting_conversations, now=now))
+            complete = [one for one in waiting if may_be_open or self._is_complete(one, now, writer.short_term)]
             for one in complete:
-                written += await self._write(writer, one)
+                is_over = may_be_open or _is_over(one, now, writer.short_term)
+                written += await self._write(writer, one, is_over)
                 await asyncio.sleep(REST_SECONDS)
             if not complete:
                 break
@@ -168,25 +245,38 @@ class ItemKeeper:
     async def count_uses(self) -> None:
         """Write down which items led to what was recalled."""
         if used := self._take_used():
-            await self._database.transact(functools.partial(count_uses, items=used, now=self._clock()))
+            await self._database.transact(partial(count_uses, items=used, now=self._clock()))
 
-    def _is_complete(self, waiting: Waiting, now: float) -> bool:
-        return waiting.chars >= SEGMENT_CHARS or now - waiting.newest_at >= IDLE_SECONDS
+    def _is_complete(self, waiting: Waiting, now: float, buffer: ShortTerm | None) -> bool:
+        tried = self._unfilled.get(waiting.conversation)
+        least = SEGMENT_CHARS if buffer is None else buffer.least_chars if tried is None else tried + RETRY_CHARS
+        return waiting.chars >= least or _is_over(waiting, now, buffer)
 
-    async def _write(self, writer: ItemWriter, waiting: Waiting) -> int:
+    async def _write(self, writer: ItemWriter, waiting: Waiting, is_over: bool) -> int:
         """Write the next segment of a conversation, unless another process reads it."""
         conversation, now = waiting.conversation, self._clock()
-        mine = functools.partial(
-            claim, conversation=conversation, worker=self._worker, now=now, until=now + LEASE_SECONDS
-        )
+        mine = partial(claim, conversation=conversation, worker=self._worker, now=now, until=now + LEASE_SECONDS)
         if not await self._database.transact(mine):
             return 0
-        segment = _first_segment(await self._database.ask(functools.partial(unread, conversation=conversation)))
+        buffer = writer.short_term
+        segment = await self._database.ask(partial(unread, conversation=conversation))
+        segment = segment if buffer else _first_segment(segment)
         if not segment:
             return 0
-        statistics = await self._database.ask(functools.partial(_statistics, tenant=waiting.tenant, segment=segment))
-        items = await writer.write(segment, statistics, waiting.tenant_name)
-        keep = functools.partial(
+        statistics = await self._database.ask(partial(_statistics, tenant=waiting.tenant, segment=segment))
+        vectors = None
+        if buffer is not None:
+            vectors = await self._database.ask(partial(_turn_vectors, segment=segment, model=self._model))
+            size = await asyncio.to_thread(buffer.filled, segment, statistics, vectors)
+            if not size and not is_over and len(segment) < SEGMENT_MESSAGES:
+                self._unfilled[conversation] = waiting.chars
+                await self._database.transact(partial(release, conversation=conversation, worker=self._worker))
+                return 0
+            self._unfilled.pop(conversation, None)
+            segment = segment[:size] if size else segment
+            vectors = None if vectors is None else vectors[: len(lightmem3.turns(segment))]
+        items = await writer.write(segment, statistics, waiting.tenant_name, vectors)
+        keep = partial(
             write_items,
             conversation=conversation,
             worker=self._worker,
@@ -212,6 +302,27 @@ def _first_segment(messages: Sequence[SourceMessage]) -> list[SourceMessage]:
     return segment
 
 
+def _is_over(waiting: Waiting, now: float, buffer: ShortTerm | None) -> bool:
+    """Whether nothing was said for so long that what there is is all of it."""
+    return now - waiting.newest_at >= (IDLE_SECONDS if buffer is None else OVER_SECONDS)
+
+
+def _turn_vectors(ask: Ask, segment: Sequence[SourceMessage], model: str) -> Floats | None:
+    """Unit vectors of the turns, (n, d), from those of their passages; None: some have none yet."""
+    held = vectors_of_messages(ask, [said.occurrence for said in segment], model) if model else {}
+    sums = []
+    for turn in lightmem3.turns(segment):
+        own = [held[segment[at].occurrence] for at in turn if segment[at].occurrence in held]
+        if not own:
+            return None
+        sums.append(np.sum(own, axis=0))
+    if not sums:
+        return None
+    vectors = np.array(sums)
+    unit: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return unit
+
+
 def _statistics(ask: Ask, tenant: int, segment: Sequence[SourceMessage]) -> TermStatistics:
     """In how many of the tenant's passages the words of a segment stand; the segment is among them."""
     found = dict.fromkeys(term for said in segment for term in terms(said.text))
@@ -226,9 +337,19 @@ def _budget_tokens(segment: Sequence[SourceMessage]) -> int:
     return round(BUDGET_FACTOR * sqrt(sum(len(said.text) for said in segment) / CHARS_PER_TOKEN))
 
 
-def writer_of(policy: ConsolidationPolicy, assistants: Assistants | None = None) -> ItemWriter | None:
-    """Who writes by this policy, by the model in the role of the writer where there is one; None: nobody."""
+def writer_of(
+    policy: ConsolidationPolicy, assistants: Assistants | None = None, compress: Compress | None = None
+) -> ItemWriter | None:
+    """
+    Who writes by this policy, by the model in the role of the writer where there is one; None: nobody.
+
+    Args:
+        compress: before LightMem-3 cuts topics; None: by the self-information of words.
+    """
     if policy.writer == "off":
         return None
     model = assistants.of("writer") if assistants else None
-    return ModelWriter(policy.writer, model) if model else RuleWriter(policy.writer)
+    buffer = None
+    if policy.writer == "lightmem3":
+        buffer = ShortTerm(Buffers(short_term_tokens=policy.buffer_tokens, keep=policy.keep), compress)
+    return ModelWriter(policy.writer, model, buffer) if model else RuleWriter(policy.writer, buffer)

@@ -137,6 +137,28 @@ def claim(transaction: Transaction, conversation: int, worker: str, now: float, 
     return rows == [(worker,)]
 
 
+def release(transaction: Transaction, conversation: int, worker: str) -> None:
+    """Let anybody read on in a conversation that this worker claimed."""
+    transaction.write(
+        "UPDATE item_progress SET worker = '', leased_until = 0 WHERE conversation = ? AND worker = ?",
+        [(conversation, worker)],
+    )
+
+
+def vectors_of_messages(ask: Ask, occurrences: Iterable[int], model: str) -> Mapping[int, Vectors]:
+    """Of those messages whose passages have vectors by this model: the sum of these, each (dimensions,)."""
+    rows = ask(
+        "SELECT memory.occurrence, vector.own FROM numbers(?) AS asked"
+        " JOIN memory ON memory.occurrence = asked.value JOIN vector ON vector.memory = memory.id WHERE model = ?",
+        (ids(occurrences), model),
+    )
+    found: dict[int, Vectors] = {}
+    for occurrence, own in rows:
+        vector = np.frombuffer(own, np.float16).astype(np.float32)
+        found[occurrence] = found[occurrence] + vector if occurrence in found else vector
+    return found
+
+
 def passages_in(ask: Ask, tenant: int) -> int:
     """How many passages of a tenant are stored."""
     return int(ask("SELECT count(*) FROM memory WHERE tenant = ?", (tenant,))[0][0])
