@@ -287,7 +287,7 @@ class _Proxy:
         from palimpsest.features.mcp.tools import MemoryTools
 
         memory = self._memory
-        parts = (memory.database, memory.recall, memory.archive.forgetting, policy, self._secret, time.time)
+        parts = (memory.database, memory.assisted, memory.archive.forgetting, policy, self._secret, time.time)
         speakers = Speakers(policy, self._signals, access.keys, self._secret, access.trusts_machine)
         wanted = [feature for feature in FEATURES if feature.tools and feature.extends(policy)]
         off = {name for feature in FEATURES if feature not in wanted for name in feature.tools}
@@ -313,7 +313,7 @@ class _Proxy:
         memory = self._memory
         parts = Parts(
             archive=memory.archive,
-            retriever=memory.recall,
+            retriever=memory.assisted,
             readiness_probe=readiness_probe,
             policies=self._reload,
             preparer=pipeline,

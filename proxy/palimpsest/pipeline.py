@@ -110,8 +110,7 @@ class Pipeline:
         self._work = SizedExecutor(memory.executor)
         self._reader = RequestReader(self._rules, memory.journal, memory.recent, memory.tokens, metrics, self._work)
         self._decider = Decider(
-            *(self._rules, memory.journal, memory.recall, memory.planner, memory.selector, metrics),
-            *(self._work, clock),
+            *(self._rules, memory.journal, memory.recall, memory.assisted, metrics, self._work, clock)
         )
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()

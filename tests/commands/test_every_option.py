@@ -113,17 +113,18 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
         Run(f"model list {HERE} --model {MODEL}", r"\* +all-MiniLM-L6-v2"),
         Run(f"index --all {HERE} --model {MODEL}", "everything is indexed"),
         Run(
-            f"search quince --conversation {{conversation}} --tenant static:me --limit 1 {HERE} --model {MODEL}",
+            f"search quince --conversation {{conversation}} --tenant static:me --limit 1 --ask-models {HERE} "
+            f"--model {MODEL}",
             "quince",
         ),
         Run(f"explain {{turn}} {HERE}", "1 of 3 of {conversation}"),
         Run(f"explain {{conversation}} 2 {HERE}", "2 of 3 of {conversation}"),
         Run(
-            f"why-not {{conversation}} quince --turn {{conversation}}/2 --json {HERE} --model {MODEL}",
+            f"why-not {{conversation}} quince --turn {{conversation}}/2 --json --ask-models {HERE} --model {MODEL}",
             '"archived"',
             status=1,
         ),
-        Run(f"gaps --probes 3 --seed 1 --json {HERE} --model {MODEL}", r"write_gap|null", status=0),
+        Run(f"gaps --probes 3 --seed 1 --json --ask-models {HERE} --model {MODEL}", r"write_gap|null", status=0),
         Run(f"check --repair --yes {HERE}", "3 turns, .* messages: fine"),
         Run("bench recall --help", "--limit"),
         Run("hook --where claude-code", "plugins/claude-code"),

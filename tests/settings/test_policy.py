@@ -10,6 +10,7 @@ from palimpsest.settings.policy import (
     MemoryPolicy,
     Policy,
     PressurePolicy,
+    RecallPolicy,
     TenantPolicy,
     UpstreamPolicy,
 )
@@ -57,6 +58,10 @@ def test_on_and_off_mean_modes_also_where_yaml_reads_booleans(said: object, mean
 @pytest.mark.parametrize(("said", "is_on"), [(False, False), ("off", False), ("suggest", True), ("use", True)])
 def test_facts_are_off_also_where_yaml_reads_a_boolean(said: object, is_on: bool) -> None:
     assert FactsPolicy.model_validate({"policy": said}).is_on is is_on
+
+
+def test_nobody_plans_also_where_yaml_reads_off_as_a_boolean() -> None:
+    assert RecallPolicy.model_validate({"controller": False}).controller == "off"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from palimpsest.console import terminal
 from palimpsest.console.arguments import (
     DONE,
     Command,
+    ask_models_flag,
     model_flag,
     policy_flags,
     policy_of,
@@ -51,6 +52,7 @@ def add_commands(command: Command) -> None:
     )
     search.add_argument("--tenant", default="", metavar="NAME", help="tenant to search; required if several are stored")
     search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"number of results ({RESULTS})")
+    ask_models_flag(search)
     policy_flags(search)
     model_flag(search)
 
@@ -101,9 +103,10 @@ def _index(given: argparse.Namespace) -> int:
 
 def _search(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
+    from palimpsest.features.registry import ASSISTANCE
 
     async def run(policy: Policy) -> offline.SearchResult:
-        async with offline.opened(policy) as archive:
+        async with offline.opened(policy, assistance=ASSISTANCE, asks_models=given.ask_models) as archive:
             return await archive.search(" ".join(given.query), given.tenant, given.conversation, given.limit)
 
     searched = asyncio.run(run(quiet_policy(given)))

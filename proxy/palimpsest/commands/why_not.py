@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, model_flag, policy_flags, quiet_policy
+from palimpsest.console.arguments import DONE, FAILED, Command, ask_models_flag, model_flag, policy_flags, quiet_policy
 from palimpsest.core.recall import gaps
 from palimpsest.core.recall.trail import Trace, as_json, ending, stages
 from palimpsest.domain import Json
@@ -30,15 +30,17 @@ def add_commands(command: Command) -> None:
         "--turn", metavar="ID", help="x-palimpsest-turn of the request, or CONVERSATION/N; the default is the newest"
     )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    ask_models_flag(parser)
     policy_flags(parser)
     model_flag(parser)
 
 
 def _why_not(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
+    from palimpsest.features.registry import ASSISTANCE
 
     async def run(policy: Policy) -> tuple[Trace, Json | None]:
-        async with offline.opened(policy) as archive:
+        async with offline.opened(policy, assistance=ASSISTANCE, asks_models=given.ask_models) as archive:
             trace = await archive.trail(" ".join(given.statement), given.conversation, given.turn)
             return trace, gaps.as_json(await archive.live_gaps())
 

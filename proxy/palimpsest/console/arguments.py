@@ -65,6 +65,15 @@ def model_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="embedding model, as named by palimpsest model list")
 
 
+def ask_models_flag(parser: argparse.ArgumentParser) -> None:
+    """The option that lets a command ask language models as requests do."""
+    parser.add_argument(
+        "--ask-models",
+        action="store_true",
+        help="also ask the language models that the settings name for recall, as requests do; it may cost",
+    )
+
+
 def policy_of(given: argparse.Namespace) -> Policy:
     """The policy that files, environment and options make."""
     return load.load(given.config, os.environ, _flags(given))

@@ -20,10 +20,13 @@ from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import Trace
 from palimpsest.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault, PolicyError
+from palimpsest.domain.ports import Retriever
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.embedding.embedder import LocalEmbedder
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.targets import Preview
+from palimpsest.memory.extension import CandidateSelector, Extension, ExtensionSource, QueryPlanner
+from palimpsest.memory.recall.assisted import AssistedRecall
 from palimpsest.memory.recall.trails import Trails
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import make_folder
@@ -61,13 +64,43 @@ class SearchResult:
 class Commands:
     """The commands on one data folder, opened by `opened`."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        metrics = Metrics()
-        self.embedder = LocalEmbedder(policy.model, metrics)
-        self.archive = Archive(policy, metrics, self.embedder, secret=self.secret)
+    litellm_thread = None
+
+    def __init__(self, policy: Policy, assistance: ExtensionSource | None = None, asks_models: bool = False) -> None:
+        """
+        Args:
+            assistance: what plans and selects for recall, where the policy wants it.
+            asks_models: whether it asks the language models that the policy names.
+        """
+        self.policy = policy if asks_models else policy.model_copy(update={"models": {}})
+        self.counts, self.clock, self.environment = Metrics(), time.time, os.environ
+        self.embedder = LocalEmbedder(policy.model, self.counts)
+        self.archive = Archive(policy, self.counts, self.embedder, secret=self.secret)
         self._journal = self.archive.journal
         self.database = self.archive.database
+        wants = assistance is not None and assistance.extends(policy)
+        self._assistance = assistance.extension(self) if assistance and wants else Extension()  # type: ignore[arg-type]
+
+    @property
+    def planner(self) -> QueryPlanner | None:
+        """What plans look-ups."""
+        return self._assistance.planner
+
+    @property
+    def selector(self) -> CandidateSelector | None:
+        """What orders what recall found."""
+        return self._assistance.selector
+
+    async def recall(self) -> AssistedRecall:
+        """Recall as requests have it, with all that it needs loaded."""
+        await self.embedder.warm()
+        await self._assistance.apply(self.policy)
+        await self._assistance.open()
+        return self.assist(self.archive.recall())
+
+    def assist(self, recall: Retriever) -> AssistedRecall:
+        """This recall with what plans and selects for it."""
+        return AssistedRecall(recall, self, lambda: self.policy.memory.deadline_ms / 1000)
 
     async def explain(self, named: str | None, number: int | None) -> Explanation:
         """
@@ -102,8 +135,7 @@ class Commands:
         Raises:
             MemoryFault: there is no such turn in the conversation.
         """
-        await self.embedder.warm()
-        trails = Trails(self._journal, self.database, self.archive.recall(), self.policy)
+        trails = Trails(self._journal, self.database, await self.recall(), self.policy)
         found = await trails.find(statement, None, conversation, named)
         if found is None:
             where = f"{named} of {conversation}" if named else conversation
@@ -143,8 +175,7 @@ class Commands:
         if conversation:
             all_of_it = await self._journal.occurrences(tenant, conversation)
             query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
-        await self.embedder.warm()
-        recall = self.archive.recall()
+        recall = await self.recall()
         demand = demanded(self.policy.memory.generosity, BlockKind.RECALL)
         recalled = await recall.recall(replace(query, least_help=demand.least_help), limit)
         return SearchResult(recalled, None if recalled.admitted else await recall.recall(query, limit))
@@ -223,6 +254,7 @@ class Commands:
             waiting = await self._journal.pending()
 
     async def close(self) -> None:
+        await self._assistance.close()
         await self.embedder.close()
         await self.archive.close()
 
@@ -239,17 +271,20 @@ class Commands:
 
 
 @asynccontextmanager
-async def opened(policy: Policy, is_new: bool = False) -> AsyncIterator[Commands]:
+async def opened(
+    policy: Policy, is_new: bool = False, assistance: ExtensionSource | None = None, asks_models: bool = False
+) -> AsyncIterator[Commands]:
     """
     The archive of `policy.data`.
 
     Args:
         is_new: it is made where there is none.
+        assistance, asks_models: see `Commands`.
 
     Raises:
         MemoryFault: nothing is stored there, or it cannot be opened.
     """
-    commands = Commands(policy)
+    commands = Commands(policy, assistance, asks_models)
     try:
         if is_new:
             make_folder(policy.data)

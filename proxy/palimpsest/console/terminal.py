@@ -99,6 +99,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
             ),
             ("budget", f"{budget['chars']:,} characters, {budget['passage_chars']:,} a passage" if budget else ""),
             ("query", _quoted(query.get("text", ""))),
+            ("plan", _plan(query.get("plan"))),
             ("gate", f"{'open' if gate['admitted'] else 'shut'}: {gate['reason']}" if gate else ""),
             ("model", "missing: searched by words alone" if record.get("lexical_only") else ""),
             ("index", f"{early['passages']:,} of {early['of']:,} passages had no vector yet" if early else ""),
@@ -115,6 +116,15 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
     )
     if candidates := record.get("candidates", ()):
         yield _candidates(candidates, texts)
+
+
+def _plan(plan: Mapping[str, Any] | None) -> str:
+    if not plan:
+        return ""
+    asked = [f"also {question}" for question in plan["questions"]]
+    told_by = [] if plan["teller"] == "anyone" else [f"rather what {plan['teller']} said"]
+    days = [f"rather of {_when(first)} to {_when(last)}" for first, last in plan["periods"]]
+    return _quoted("; ".join((*asked, *told_by, *days)))
 
 
 def _place(turn: Mapping[str, Any]) -> str:

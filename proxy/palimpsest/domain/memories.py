@@ -152,7 +152,7 @@ class Recalled:
     What the indexes answered. `admitted` False: looked, and nothing was relevant.
 
     `helps` is the probability that any of it does, lasting wishes apart. Of `eligible` passages, `unindexed` have no
-    vector yet.
+    vector yet. `plan` is how it was looked up, where a controller planned it.
     """
 
     candidates: tuple[Candidate, ...]
@@ -164,6 +164,7 @@ class Recalled:
     unindexed: int = 0
     eligible: int = 0
     account: Account | None = None
+    plan: Plan | None = None
 
     @property
     def is_too_early(self) -> bool:

@@ -13,18 +13,13 @@ import re
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import aiohttp
-import httpx2
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult
 
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
 from palimpsest.domain.errors import MemoryFault
@@ -38,7 +33,6 @@ PATIENT = {  # what is measured is what memory says, not whether this machine is
     "PALIMPSEST_MEMORY__DEADLINE_MS": "20000",
     "PALIMPSEST_MODEL__DOWNLOAD": "never",
 }
-NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 _BLOCK = re.compile(rf"{BLOCK_OPEN}.*?{BLOCK_CLOSE}", re.DOTALL)
 
@@ -61,19 +55,13 @@ class RunningProxy:
     """Open it with `opened`."""
 
     def __init__(
-        self,
-        http: aiohttp.ClientSession,
-        url: str,
-        upstream: ScriptedUpstream,
-        model: str,
-        ended: Callable[[], str],
+        self, http: aiohttp.ClientSession, upstream: ScriptedUpstream, model: str, ended: Callable[[], str]
     ) -> None:
         """
         Args:
             ended: how the proxy's process ended; "" while it runs.
         """
         self._http = http
-        self._url = url
         self._ended = ended
         self._upstream = upstream
         self._model = model
@@ -101,27 +89,6 @@ class RunningProxy:
                 int(answer.headers.get(f"x-palimpsest-{name}", "0")) for name in ("recalled", "added-tokens")
             )
         return Forwarded(self._upstream.received[-1].json["messages"], recalled, tokens)
-
-    async def remember(self, facts: Sequence[Json], **named: str) -> None:
-        """
-        Write facts as an agent does, by the tool remember_fact; `mcp` has to be switched on.
-
-        Args:
-            facts: arguments of the tool, each.
-            named: as of `send`.
-
-        Raises:
-            MemoryFault: one is refused.
-        """
-        headers = {name.replace("_", "-"): value for name, value in named.items()}
-        async with (
-            httpx2.AsyncClient(headers=headers) as http,
-            Client(streamable_http_client(f"{self._url}/mcp", http_client=http)) as client,
-        ):
-            for fact in facts:
-                answer = await client.call_tool("remember_fact", fact)
-                if not isinstance(answer, CallToolResult) or answer.is_error:
-                    raise MemoryFault(f"remembering a fact through the proxy: {answer}")
 
     async def indexed(self) -> None:
         """
@@ -160,13 +127,12 @@ class RunningProxy:
 
 
 @asynccontextmanager
-async def opened(model: str, settings: Mapping[str, str] = NO_SETTINGS) -> AsyncIterator[RunningProxy]:
+async def opened(model: str) -> AsyncIterator[RunningProxy]:
     """
     A proxy that is up.
 
     Args:
         model: the name that requests ask for: the proxy sizes blocks by the window of that model.
-        settings: for its environment, by their names there.
 
     Raises:
         MemoryFault: it does not start.
@@ -175,18 +141,16 @@ async def opened(model: str, settings: Mapping[str, str] = NO_SETTINGS) -> Async
     with tempfile.TemporaryDirectory(prefix="palimpsest-bench-") as folder:
         async with (
             ScriptedUpstream() as upstream,
-            _serving(upstream.url, Path(folder), settings) as (url, ended),
+            _serving(upstream.url, Path(folder)) as (url, ended),
             aiohttp.ClientSession(url, timeout=patience) as http,
         ):
-            proxy = RunningProxy(http, url, upstream, model, ended)
+            proxy = RunningProxy(http, upstream, model, ended)
             await proxy.started()
             yield proxy
 
 
 @asynccontextmanager
-async def _serving(
-    upstream: str, folder: Path, settings: Mapping[str, str]
-) -> AsyncIterator[tuple[str, Callable[[], str]]]:
+async def _serving(upstream: str, folder: Path) -> AsyncIterator[tuple[str, Callable[[], str]]]:
     """Its URL, and how it ended."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -194,7 +158,7 @@ async def _serving(
     file = folder / "log"
     with file.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, env={**PATIENT, **os.environ, **settings}, stdout=log, stderr=log
+            sys.executable, *command, env={**PATIENT, **os.environ}, stdout=log, stderr=log
         )
 
     def ended() -> str:

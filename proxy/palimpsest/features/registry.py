@@ -70,8 +70,11 @@ def _wants_assist(policy: Policy) -> bool:
     return bool(policy.models) or (policy.recall.controller, policy.recall.selector) != ("off", "score")
 
 
+ASSISTANCE = Feature(name="assist", wants=_wants_assist)
+"""What plans and selects for recall."""
+
 FEATURES = (
-    Feature(name="assist", wants=_wants_assist),
+    ASSISTANCE,
     Feature(
         name="facts",
         commands={"command": ("facts",)},

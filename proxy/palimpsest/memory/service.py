@@ -24,12 +24,13 @@ import structlog
 from palimpsest.domain import AssistRole, Mode, Turn
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Assistant, Clock, Counts, QuietModel, Tracer
+from palimpsest.domain.ports import Assistant, Clock, Counts, QuietModel, Retriever, Tracer
 from palimpsest.domain.word_cache import forget_words
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.embedding.embedder import LocalEmbedder, Use
 from palimpsest.memory.extension import CandidateSelector, Extension, ExtensionSource, QueryPlanner
 from palimpsest.memory.operation.follower import Follower
+from palimpsest.memory.recall.assisted import AssistedRecall
 from palimpsest.memory.recording.archive_process import ArchiveProcess
 from palimpsest.memory.recording.archivist import Archivist
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits
@@ -162,6 +163,7 @@ class MemoryService:
         self.litellm_thread = litellm_thread
         self._sources = sources
         self._extensions: dict[str, Extension] = {}
+        self.assisted = self.assist(self.recall)
         self.recent = RecentReadings()
         # what else is wrong, "" where nothing is: said with the rest
         self.concerns: list[Callable[[], str]] = []
@@ -202,6 +204,10 @@ class MemoryService:
     def selector(self) -> CandidateSelector | None:
         """What orders what recall found, where the policy has somebody do so."""
         return next((one.selector for one in self._extensions.values() if one.selector is not None), None)
+
+    def assist(self, recall: Retriever) -> AssistedRecall:
+        """This recall with what plans and selects for it."""
+        return AssistedRecall(recall, self, lambda: self.policy.memory.deadline_ms / 1000)
 
     def _writer(self) -> ArchiveWriter:
         from palimpsest.memory.recording.archive_writer import ArchiveWriter

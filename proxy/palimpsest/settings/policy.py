@@ -70,6 +70,10 @@ def _base_url(url: str) -> str:
     return url
 
 
+def _yaml_reads_off_as_false(given: object) -> object:
+    return "off" if given is False else given
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
@@ -421,6 +425,24 @@ class ConsolidationPolicy(_Part):
         description="Which writer makes items of messages, in the background and by rules. off: none. epc: what will "
         "be asked for. lightmem3: an extract of each topic. lightmem-slm: short statements, at most two a turn.",
     )
+    keep: float = Field(
+        0.6,
+        gt=0,
+        le=1,
+        description="Share of the words that lightmem3 keeps before it cuts topics; the paper measures .4 to .8.",
+    )
+    buffer_tokens: int = Field(
+        1024,
+        ge=64,
+        le=8192,
+        description="Compressed tokens that the short-term buffer of lightmem3 holds; the paper measures 256 to 1,024. "
+        "It lasts as long as its conversation, and is summarised, in one call, each time that it is full.",
+    )
+    compressor: Literal["words", "llmlingua-2"] = Field(
+        "words",
+        description="Who drops words for lightmem3. words: the tenant's own statistics. llmlingua-2: that model on "
+        "this machine, if its package and weights are there; docs/writers.md says where they belong.",
+    )
     when: str = Field(
         "off",
         pattern=f"^(off|idle|{CLOCK})$",
@@ -556,6 +578,13 @@ class AssistantPolicy(_Part):
     timeout_seconds: float = Field(
         60.0, gt=0, description="Longest wait for an answer, further attempts included. Recall waits less: deadline_ms."
     )
+    calls_at_once: int = Field(
+        4,
+        ge=1,
+        le=64,
+        description="Most calls of a writer or consolidator at once, in each process; further ones wait. Those of "
+        "recall wait for nothing but memory.deadline_ms.",
+    )
     retries: int = Field(
         2, ge=0, le=10, description="Further attempts where a provider is unreachable, overloaded or limits the rate."
     )
@@ -602,6 +631,8 @@ class RecallPolicy(_Part):
         "belong.",
     )
 
+    _off = field_validator("controller", mode="before")(_yaml_reads_off_as_false)
+
 
 FACT_TOOLS = ("recall_facts", "remember_fact", "forget_fact")  # of these none is offered where no facts are kept
 McpTool = Literal[
@@ -644,10 +675,7 @@ class FactsPolicy(_Part):
     )
     tokens: int = Field(120, ge=1, description="Maximum tokens of new facts in one request.")
 
-    @field_validator("policy", mode="before")
-    @classmethod
-    def _yaml_reads_off_as_a_boolean(cls, policy: object) -> object:
-        return "off" if policy is False else policy
+    _off = field_validator("policy", mode="before")(_yaml_reads_off_as_false)
 
     @property
     def is_on(self) -> bool:
@@ -663,7 +691,8 @@ class GapsPolicy(_Part):
         ge=0,
         le=3600,
         description="How many questions an hour memory asks itself about what it has stored, to estimate how much gets "
-        "lost in writing and in recall (palimpsest stats, metrics). 0: none. They give way to requests.",
+        "lost in writing and in recall (palimpsest stats, metrics). 0: none. They give way to requests. Where a model "
+        "is recall's controller or selector, each question asks that, too.",
     )
 
 

@@ -19,11 +19,13 @@ from palimpsest.domain import (
     Lineage,
     Memory,
     Note,
+    Plan,
     Pressure,
     Query,
     Recalled,
     Role,
     Speaker,
+    Teller,
     Tier,
 )
 
@@ -52,6 +54,12 @@ def candidate(id: int) -> Candidate:
 
 def recalled(count: int) -> Recalled:
     return Recalled(tuple(map(candidate, range(1, count + 1))), True, "the words", elapsed_ms=3.14159, helps=0.87654)
+
+
+def test_the_plan_stands_with_its_question_so_that_both_are_erased() -> None:
+    planned = replace(recalled(1), plan=Plan(("which port is it",), ((1.0, 2.0),), Teller.USER))
+    query = explanation(ASKING, None, planned, BLOCK, {})["query"]
+    assert query["plan"] == {"questions": ["which port is it"], "periods": [[1.0, 2.0]], "teller": "user"}
 
 
 def told(*, count: int = 1, cut: dict[int, str] | None = None, block: Block | None = BLOCK) -> Json:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +13,16 @@ import pytest
 from palimpsest.domain import Json
 from palimpsest.scripted import Reply, Script, ScriptedUpstream, in_turn
 
-from tests.running import Conversation, Proxy, memory_in, rows, stored_texts, upstream_on_a_thread
+from tests.running import (
+    Conversation,
+    Proxy,
+    as_headers,
+    memory_in,
+    request,
+    rows,
+    stored_texts,
+    upstream_on_a_thread,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +37,9 @@ QUESTIONS = (
     "Do you remember the number of the archive room?",
     "The archive room, what was its number?",
 )
+PLAN = orjson.dumps(
+    {"questions": ["the room of the archive"], "first_day": "", "last_day": "", "said_by": "anyone"}
+).decode()
 NO_PLAN = orjson.dumps({"questions": [], "first_day": "", "last_day": "", "said_by": "anyone"}).decode()
 
 
@@ -95,6 +110,54 @@ def test_their_requests_carry_no_clients_credential_and_never_enter_memory(
     used = rows(tmp_path / "data", "SELECT role, calls, failures, tenant FROM assist_usage ORDER BY role")
     ((tenant,),) = rows(tmp_path / "data", "SELECT id FROM tenant")
     assert used == [("controller", 1, 0, tenant), ("selector", 1, 0, tenant)]
+
+
+def test_whatever_looks_something_up_has_their_help(
+    tmp_path: Path, upstream: ScriptedUpstream, helper: ScriptedUpstream
+) -> None:
+    def help_out(body: Json) -> str:
+        form = body["response_format"]["json_schema"]["name"]
+        return PLAN if form == "query_plan" else '{"passages": [1]}'
+
+    helper.script = help_out
+    upstream.script = lambda body: f"I read all {len(body['messages'])} messages, and keep them in mind."
+    opened = settings(upstream, helper) | {"memory": {"reach": "tenant"}, "mcp": {"enabled": True}}
+
+    def asked() -> list[str]:
+        forms = [got.json["response_format"]["json_schema"]["name"] for got in helper.received]
+        helper.received.clear()
+        return forms
+
+    both = {"query_plan", "selection"}
+    with Proxy(tmp_path / "data", "", opened, HELPER_KEY="sk-helper") as proxy:
+        talk = Conversation(proxy, "sk-one")
+        for text in TALK:
+            talk.say(text)
+        proxy.settle(vectors=False)
+        talk.keep_last(2)
+        said = talk.ask(QUESTIONS[0])
+        conversation, turn = said.said("conversation"), said.said("turn")
+        proxy.settle(vectors=False)
+        shown = proxy.get(f"/memory/v1/turns/{turn}")
+        assert shown.status == 200, shown.body
+        plan = shown.json["explain"]["query"]["plan"]
+        assert plan == {"questions": ["the room of the archive"], "periods": [], "teller": "anyone"}
+        assert both <= {*asked()}
+        assert "3172" in proxy.get("/memory/v1/search?q=number+of+the+archive+room").body.decode()
+        assert both <= {*asked()}
+        trail = proxy.get(f"/memory/v1/conversations/{conversation}/why-not?q=archive+room+3172")
+        assert trail.status == 200 and both <= {*asked()}
+        call = {"name": "search_memory", "arguments": {"query": QUESTIONS[0]}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+        headers = as_headers("sk-one", {"accept": "application/json, text/event-stream"})
+        found = request(proxy.port, "POST", "/mcp", orjson.dumps(message), headers)
+        assert b"3172" in found.body and both <= {*asked()}
+    here = ["--config", str(proxy.config), "--data", str(proxy.data)]
+    for words in (["search", "number of the archive room"], ["why-not", conversation, "archive room 3172"], ["gaps"]):
+        command = [sys.executable, "-m", "palimpsest", *words, *here]
+        for more, expected in (([], set()), (["--ask-models"], both)):
+            subprocess.run([*command, *more], env=os.environ | proxy.env, check=False, capture_output=True)
+            assert {*asked()} == expected, (words, more)
 
 
 HOSTILE = (

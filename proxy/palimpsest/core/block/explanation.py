@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from palimpsest.core.facts.choice import FactChoice
-from palimpsest.domain import Added, Block, BlockKind, Candidate, Diagnosis, Json, Note, Recalled
+from palimpsest.domain import Added, Block, BlockKind, Candidate, Diagnosis, Json, Note, Plan, Recalled
 
 UNCLEANED = "candidates"  # the largest part: ids, numbers and reasons of ours, nothing that anybody else wrote
 CANDIDATES = 40  # a block holds some forty short messages
@@ -52,6 +52,8 @@ def explanation(
     if diagnosis.budget is not None and diagnosis.query is not None:
         told["budget"] = {"chars": diagnosis.budget.chars, "passage_chars": diagnosis.budget.passage_chars}
         told["query"] = {"text": diagnosis.query.text, "least_help": round(diagnosis.query.least_help, 4)}
+        if recalled is not None and recalled.plan is not None:
+            told["query"]["plan"] = _planned(recalled.plan)  # of the same words, and so erased with them
     if recalled is not None:
         told["gate"] = {"admitted": recalled.admitted, "reason": recalled.reason, "helps": round(recalled.helps, 4)}
         told["lexical_only"] = recalled.lexical_only
@@ -78,6 +80,11 @@ def explanation(
     if block is not None:
         told["block"] = {"chars": len(block.text), "tokens": block.tokens, "occurrences": list(block.occurrences)}
     return told
+
+
+def _planned(plan: Plan) -> Json:
+    """What a controller made of the question."""
+    return {"questions": list(plan.questions), "periods": [list(one) for one in plan.periods], "teller": plan.teller}
 
 
 def _told(candidates: Sequence[Candidate], block: Block | None, cut: Mapping[int, str]) -> list[Candidate]:

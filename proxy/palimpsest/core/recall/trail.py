@@ -81,7 +81,10 @@ class Stage:
 
 
 NOTES: Mapping[Note, tuple[str, str]] = {
-    Note.OFF: ("memory was off for the request", "see memory.mode, memory.clients and memory.models"),
+    Note.OFF: (
+        "memory was off for the request",
+        "see memory.mode, memory.off_for_clients, off_for_models, off_for_tenants and off_for_roles",
+    ),
     Note.UNKNOWN_MODE: (
         "x-palimpsest-memory held a word that it does not know, so memory was off",
         "send on, read-only or off",

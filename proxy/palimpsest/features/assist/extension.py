@@ -41,6 +41,8 @@ class AssistExtension(Extension):
 
     async def open(self) -> None:
         await self._models.open()
+        if self._selector is not None:
+            await self._selector.loaded()
 
     async def close(self) -> None:
         try:

@@ -51,6 +51,11 @@ class Selector:
             name = policy.recall.cross_encoder
             self._local.load(name, cross_encoder_folder(name, policy.model))
 
+    async def loaded(self) -> None:
+        """Load what the policy names, and wait until it is there, or cannot be."""
+        self.prepare()
+        await self._local.loaded()
+
     async def selected(self, query: Query, recalled: Recalled, deadline: float) -> Recalled:
         """
         The candidates in the order of the selector, or unchanged if it does not answer in time.
@@ -119,6 +124,11 @@ class LocalJudge:
             self._chosen = (name, folder)
             self._loading = asyncio.get_running_loop().run_in_executor(self._thread, CrossEncoder, name, folder)
             self._loading.add_done_callback(_looked_at)
+
+    async def loaded(self) -> None:
+        """Wait for the model that is being loaded, whatever becomes of it."""
+        if self._loading is not None:
+            await asyncio.wait((self._loading,))
 
     async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """

@@ -12,7 +12,7 @@ from random import Random
 from rich.table import Table
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, model_flag, policy_flags, quiet_policy
+from palimpsest.console.arguments import DONE, FAILED, Command, ask_models_flag, model_flag, policy_flags, quiet_policy
 from palimpsest.core.recall.gaps import LOSSES, GapEstimate, ProbeStage, as_json
 from palimpsest.settings.policy import Policy
 
@@ -27,6 +27,7 @@ def add_commands(command: Command) -> None:
     parser.add_argument("--probes", type=_count, default=PROBES, metavar="N", help=f"number of questions ({PROBES})")
     parser.add_argument("--seed", type=int, help="seed of the choice of questions; the default differs each time")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    ask_models_flag(parser)
     policy_flags(parser)
     model_flag(parser)
 
@@ -34,11 +35,13 @@ def add_commands(command: Command) -> None:
 def _gaps(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
     from palimpsest.features.gaps.probing import Prober
+    from palimpsest.features.registry import ASSISTANCE
 
     async def run(policy: Policy) -> tuple[GapEstimate, bool]:
-        async with offline.opened(policy) as archive:
+        async with offline.opened(policy, assistance=ASSISTANCE, asks_models=given.ask_models) as archive:
             has_model = await archive.embedder.warm()  # else recall is by words alone
-            prober = Prober.of(archive.archive, archive.embedder, Random(given.seed))
+            await archive.recall()
+            prober = Prober.of(archive.archive, archive.embedder, archive.assist, Random(given.seed))
             return await prober.some(given.probes), has_model
 
     (found, has_model), out = asyncio.run(run(quiet_policy(given))), terminal.console()

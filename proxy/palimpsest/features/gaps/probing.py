@@ -141,11 +141,22 @@ class Prober:
         self._look_seconds = look_seconds
 
     @classmethod
-    def of(cls, archive: Archive, model: QuietModel, chance: random.Random | None = None) -> Prober:
-        """Over an archive."""
+    def of(
+        cls,
+        archive: Archive,
+        model: QuietModel,
+        assist: Callable[[Retriever], Retriever],
+        chance: random.Random | None = None,
+    ) -> Prober:
+        """
+        Over an archive.
 
-        def recall(tables: PassageTables) -> Recall:
-            return Recall(archive.database, tables, Aside(model), Uncounted(), archive.clock)
+        Args:
+            assist: what assists recall for requests.
+        """
+
+        def recall(tables: PassageTables) -> Retriever:
+            return assist(Recall(archive.database, tables, Aside(model), Uncounted(), archive.clock))
 
         return cls(archive.database, archive.tables, recall, archive.current, archive.clock, chance)
 

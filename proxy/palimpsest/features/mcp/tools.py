@@ -22,11 +22,10 @@ from palimpsest.core.recall.third_person import as_user
 from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Recalled, Speaker
 from palimpsest.domain.errors import ToolError
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Clock
+from palimpsest.domain.ports import Clock, Retriever
 from palimpsest.features.speaker import reach_of
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.targets import target_of
-from palimpsest.memory.recall.recall import Recall
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Engine
 from palimpsest.store.turns.branch_heads import lost_heads
@@ -73,7 +72,7 @@ class MemoryTools:
     def __init__(
         self,
         database: Engine,
-        recall: Recall,
+        recall: Retriever,
         forgetting: Forgetting,
         policy: Policy,
         secret: bytes,

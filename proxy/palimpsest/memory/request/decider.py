@@ -11,7 +11,7 @@ from palimpsest.core.conversation import FAILED, Foreseen, Lookup, Request, Rule
 from palimpsest.core.decision import Decision
 from palimpsest.domain import Clues, Continuation, FactQuery, Note, Query
 from palimpsest.domain.ports import Clock, Counts
-from palimpsest.memory.extension import CandidateSelector, QueryPlanner
+from palimpsest.memory.recall.assisted import AssistedRecall
 from palimpsest.memory.recall.recall import Recall
 from palimpsest.memory.request.request_reader import skipped
 from palimpsest.memory.request.sized_executor import SizedExecutor
@@ -29,8 +29,7 @@ class Decider:
         rules: Rules,
         journal: Journal,
         recall: Recall,
-        planner: QueryPlanner | None,
-        selector: CandidateSelector | None,
+        assisted: AssistedRecall,
         counts: Counts,
         work: SizedExecutor,
         clock: Clock,
@@ -38,8 +37,7 @@ class Decider:
         self._rules = rules
         self._journal = journal
         self._recall = recall
-        self._planner = planner
-        self._selector = selector
+        self._assisted = assisted
         self._counts = counts
         self._work = work
         self._clock = clock
@@ -90,9 +88,7 @@ class Decider:
                 case FactQuery():
                     return await self._journal.current_facts(lookup, self._clock())
                 case Query():
-                    query = await self._planner.planned(lookup, deadline) if self._planner else lookup
-                    recalled = await self._recall.recall(query, RECALL_LIMIT)
-                    return await self._selector.selected(query, recalled, deadline) if self._selector else recalled
+                    return await self._assisted.recall_by(lookup, RECALL_LIMIT, deadline)
 
 
 def _what(lookup: Lookup) -> str:

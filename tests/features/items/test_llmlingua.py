@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from palimpsest.memory.embedding.llmlingua import LLMLingua2
+from palimpsest.features.items.llmlingua import LLMLingua2
 from palimpsest.settings.policy import ModelPolicy
 
 
