@@ -445,9 +445,16 @@ class ConsolidationPolicy(_Part):
     )
     when: str = Field(
         "off",
-        pattern=f"^(off|idle|{CLOCK})$",
+        pattern=f"^(off|idle|[1-9][0-9]{{0,3}} turns|{CLOCK})$",
         description="When items are merged, bounded and related: off (palimpsest consolidate does it), idle (when "
-        "nothing was said for ten minutes), or a time of day such as 03:30.",
+        "nothing was said for ten minutes), each time that so many turns were said, such as 12 turns, or a time of day "
+        "such as 03:30.",
+    )
+    capacity: int = Field(
+        10_000,
+        ge=1,
+        description="Items that one user has at most, or all of a tenant together who name none. Those that are stale "
+        "and little used give way.",
     )
     recall: Literal["off", "items", "graph", "both"] = Field(
         "off",

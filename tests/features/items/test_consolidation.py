@@ -233,13 +233,27 @@ async def test_undo_leaves_what_a_later_run_did(database: Database, past: Past, 
     assert await texts(database) == [RED, BLUE, GREEN]
 
 
+async def test_whoever_names_no_user_is_one_where_conversations_see_each_other(
+    database: Database, past: Past, embedder: WordEmbedder
+) -> None:
+    await tell(past, RED, BOATS)
+    await tell(past, BOATS, BLUE, days=1)
+    apart = await Consolidator(database, embedder, Metrics(), clock).run()
+    assert not apart.done["merged"] and not apart.done["superseded"]
+    await database.write([("UPDATE item SET judged = 0", [()])])
+    shared = Consolidator(database, embedder, Metrics(), clock, lambda: None, lambda: 1, lambda: True)
+    together = await shared.run()
+    assert (together.done["merged"], together.done["superseded"], together.done["evicted"]) == (1, 1, 1)
+    assert await texts(database) == [BLUE]
+
+
 async def test_a_user_has_no_more_items_than_the_bound_and_the_least_used_go(
     database: Database, past: Past, embedder: WordEmbedder
 ) -> None:
     said = await tell(past, *(f"Boat number {at} sails." for at in range(6)), user="ann")
     await tell(past, "Something of Bob's.", user="bob", conversation="c-2")
     await database.write([("UPDATE item SET uses = 3, used_at = ? WHERE id = ?", [(clock(), said[0])])])
-    consolidator = Consolidator(database, embedder, Metrics(), clock, capacity_items=3)
+    consolidator = Consolidator(database, embedder, Metrics(), clock, capacity_items=lambda: 3)
     outcome = await consolidator.run()
     assert outcome.done["evicted"] == 3
     assert [item.id for item in await in_use(database)] == [said[0], said[4], said[5], 7]
@@ -252,9 +266,9 @@ async def test_what_gave_way_a_month_ago_is_removed_with_what_it_stood_for(
     database: Database, past: Past, embedder: WordEmbedder
 ) -> None:
     await tell(past, BOATS, BOATS, "Tea is drunk.", user="ann")
-    await Consolidator(database, embedder, Metrics(), clock, capacity_items=1).run()
+    await Consolidator(database, embedder, Metrics(), clock, capacity_items=lambda: 1).run()
     assert len(await in_use(database)) == 1
-    later = Consolidator(database, embedder, Metrics(), lambda: clock() + 31 * DAY_SECONDS, capacity_items=1)
+    later = Consolidator(database, embedder, Metrics(), lambda: clock() + 31 * DAY_SECONDS, capacity_items=lambda: 1)
     assert (await later.run()).spent == 2
     assert len(await database.read("SELECT * FROM item")) == 1
     assert (await later.run()).spent == 0

@@ -65,6 +65,19 @@ async def test_it_comes_once_at_its_time_of_day_and_not_because_of_a_restart(par
     assert [await parts.at(time) for time in ("23:59", "00:01", "00:02")] == [False, True, False]
 
 
+async def test_it_comes_each_time_that_so_many_turns_were_said(database: Database, past: Past, parts: Parts) -> None:
+    parts.policy = ConsolidationPolicy(when="3 turns")
+    await tell(past, RED, BLUE, user="ann")
+    assert not await parts.schedule.look()  # the count begins now
+    await past.say("The boats sail on Sundays.")
+    assert not await parts.schedule.look()
+    await past.say("They do.", "Yes.")
+    await past.say("Always.")
+    assert await parts.schedule.look()
+    assert await texts(database) == [BLUE]
+    assert not await parts.schedule.look()
+
+
 async def test_while_it_is_off_nothing_is_read(database: Database) -> None:
     watched = Watched(database)
     consolidator = Consolidator(watched, WordEmbedder(), Metrics(), lambda: NOW)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ from palimpsest.core.consolidation.queues import (
     verdict,
     word_vector,
 )
-from palimpsest.domain import Json
+from palimpsest.domain import Json, Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Counts, Embedder, Vectors
 from palimpsest.features.items.consolidation_batches import ASKED_ITEMS, BATCH_ITEMS, Batches, Outcome
@@ -93,13 +93,15 @@ class Consolidator:
         counts: Counts,
         clock: Clock,
         judge: Callable[[], Judge | None] = lambda: None,
-        capacity_items: int = CAPACITY_ITEMS,
+        capacity_items: Callable[[], int] = lambda: CAPACITY_ITEMS,
+        is_shared: Callable[[], bool] = lambda: False,
         batches: Batches | None = None,
     ) -> None:
         """
         Args:
             judge: the model that judges what rules leave, as the policy in force names it; None: nobody does.
-            capacity_items: that one user has at most.
+            capacity_items: that one user has at most, as the policy in force has it.
+            is_shared: likewise, whether the conversations of a tenant see each other though they name no user.
             batches: how it writes, if not as usual.
         """
         self._database = database
@@ -107,6 +109,7 @@ class Consolidator:
         self._clock = clock
         self._judge = judge
         self._capacity_items = capacity_items
+        self._is_shared = is_shared
         self._batches = batches or Batches(database, counts, clock)
         self._relater = Relater(database, self._batches, judge)
         self._busy = asyncio.Lock()
@@ -119,7 +122,11 @@ class Consolidator:
             model = archive.assistants.of("consolidator") if archive.assistants else None
             return None if model is None else ModelConsolidator(model)
 
-        return cls(archive.database, archive.embedder, archive.counts, archive.clock, judge)
+        return cls(
+            *(archive.database, archive.embedder, archive.counts, archive.clock, judge),
+            capacity_items=lambda: archive.current().consolidation.capacity,
+            is_shared=lambda: archive.current().memory.reach is Reach.TENANT,
+        )
 
     def __repr__(self) -> str:
         return f"<Consolidator {self._database!r}>"
@@ -190,10 +197,11 @@ class Consolidator:
         ]
 
     async def _all(self, which: Which, outcome: Outcome, dry_run: bool) -> None:
-        meant = [group for group in await self._database.ask(groups) if which.includes(group)]
+        every = await self._database.ask(functools.partial(groups, is_shared=self._is_shared()))
+        meant = [group for group in every if which.includes(group)]
         for group in meant:
             await self._queues(group, outcome, dry_run)
-        for tenant, user in dict.fromkeys((group.tenant, group.user) for group in meant if group.user):
+        for tenant, user in dict.fromkeys((group.tenant, group.user) for group in meant):
             await self._bound(tenant, user, outcome, dry_run)
         for group in meant:
             await self._relater.relate(group, outcome, dry_run)
@@ -262,7 +270,8 @@ class Consolidator:
         return [found for found in await self._batches.beside(asyncio.gather(*asked)) if found is not None]
 
     async def _bound(self, tenant: int, user: str, outcome: Outcome, dry_run: bool) -> None:
-        """Let a user have no more items than the bound."""
+        """Let a user have no more items than the bound; whoever names none is one user of the tenant."""
+        capacity = self._capacity_items()
 
         def used(ask: Ask) -> tuple[Group | None, list[Use]]:
             theirs = [group for group in groups(ask) if (group.tenant, group.user) == (tenant, user)]
@@ -274,10 +283,10 @@ class Consolidator:
         group, uses = await self._database.ask(used)
         if group is None:
             return
-        going = evicted(uses, self._capacity_items, self._clock())
+        going = evicted(uses, capacity, self._clock())
         for start in range(0, len(going), BATCH_ITEMS):
             some = going[start : start + BATCH_ITEMS]
-            why = f"more than {self._capacity_items:,} items"
+            why = f"more than {capacity:,} items"
             actions = [Action(use.id, 0, "evicted", f"{why}; used {use.uses} times") for use in some]
             await self._commit(group, actions, outcome, dry_run)
 

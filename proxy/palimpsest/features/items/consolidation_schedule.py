@@ -7,6 +7,7 @@ Every process keeps it; whichever comes first does the work, and the others find
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable
 from datetime import datetime
 
@@ -18,9 +19,10 @@ from palimpsest.features.items.consolidation import Consolidator
 from palimpsest.settings.policy import ConsolidationPolicy
 from palimpsest.store.engine import Engine
 from palimpsest.store.knowledge.graph import edge_count
-from palimpsest.store.knowledge.items import has_unjudged, in_use, newest_turn_at
+from palimpsest.store.knowledge.items import has_unjudged, in_use, newest_turn_at, turns_after
 
 LOOK_SECONDS = 20.0
+TURNS = " turns"
 IDLE_SECONDS = 600.0  # without a request: whoever is here pauses longer than between two turns
 
 log = structlog.get_logger()
@@ -48,6 +50,7 @@ class Schedule:
         self._counts = counts
         self._clock = clock
         self._looked_at = ""  # time of day, as the policy writes it
+        self._turn: int | None = None  # the newest one when it was due last; None: not known yet
 
     async def run(self) -> None:
         """Look from time to time; forever."""
@@ -64,12 +67,25 @@ class Schedule:
         before, self._looked_at = self._looked_at, datetime.fromtimestamp(self._clock()).strftime("%H:%M")
         if policy.writer == "off" and policy.when == "off":
             return False
-        is_time = await self._is_idle() if policy.when == "idle" else _has_come(policy.when, before, self._looked_at)
+        if policy.when == "idle":
+            is_time = await self._is_idle()
+        elif policy.when.endswith(TURNS):
+            is_time = await self._were_said(int(policy.when.removesuffix(TURNS)))
+        else:
+            is_time = _has_come(policy.when, before, self._looked_at)
         if is_time:
             await self._consolidator.run()
         self._counts.gauge("items", await self._database.ask(in_use))
         self._counts.gauge("graph_edges", await self._database.ask(edge_count))
         return is_time
+
+    async def _were_said(self, turns: int) -> bool:
+        """Whether so many turns were written since the last time, or since the start."""
+        count, newest = await self._database.ask(functools.partial(turns_after, id=self._turn or 0))
+        if self._turn is not None and count < turns:
+            return False
+        is_first, self._turn = self._turn is None, newest
+        return not is_first and await self._database.ask(has_unjudged)
 
     async def _is_idle(self) -> bool:
         """Whether nothing was said for a while, and there is something to do."""

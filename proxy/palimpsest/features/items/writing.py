@@ -203,7 +203,7 @@ class ItemKeeper:
             keys = archive.keys()
             return () if keys is None else keys.take_used()
 
-        return cls(archive.database, archive.counts, archive.clock, writer, take_used)
+        return cls(archive.database, archive.counts, archive.clock, writer, take_used, archive.embedder.name)
 
     def __repr__(self) -> str:
         return f"<ItemKeeper {self._database!r}>"

@@ -68,14 +68,14 @@ SELECT item.id, item.text, item.question, item.topic, item.said_at, item.used_at
 FROM conversation INNER JOIN item ON item.conversation = conversation.id
 INNER JOIN occurrence ON occurrence.id =
     (SELECT max(item_source.occurrence) FROM item_source WHERE item_source.item = item.id)
-WHERE conversation.tenant = ?1 AND conversation.user_id = ?2 AND (?2 <> '' OR conversation.id = ?3)
-    AND (?2 = '' OR conversation.scope = ?4) AND {IN_USE}
+WHERE conversation.tenant = ?1 AND conversation.user_id = ?2
+    AND CASE WHEN ?3 = 0 THEN conversation.scope = ?4 ELSE conversation.id = ?3 END AND {IN_USE}
 ORDER BY item.said_at, item.id
 """
 GROUPS = """
 SELECT DISTINCT tenant.id, tenant.name, conversation.user_id,
-    CASE WHEN conversation.user_id = '' THEN conversation.id ELSE 0 END,
-    CASE WHEN conversation.user_id = '' THEN '' ELSE conversation.scope END
+    CASE WHEN conversation.user_id = '' AND ?1 = 0 THEN conversation.id ELSE 0 END,
+    CASE WHEN conversation.user_id = '' AND ?1 = 0 THEN '' ELSE conversation.scope END
 FROM item JOIN conversation ON conversation.id = item.conversation JOIN tenant ON tenant.id = conversation.tenant
 ORDER BY 1, 3, 5, 4
 """
@@ -95,9 +95,10 @@ class Waiting:
 @frozen
 class Group:
     """
-    The items that are compared with each other: those of one user in one project, or of one conversation of nobody's.
+    The items that are compared with each other: those of one user in one project, or of one conversation of nobody's;
+    where all conversations of a tenant see each other, those of all of nobody's in one project.
 
-    `tenant` is its row; `conversation` 0: of a user.
+    `tenant` is its row; `conversation` 0: of several.
     """
 
     tenant: int
@@ -221,9 +222,14 @@ def write_items(
     return written
 
 
-def groups(ask: Ask) -> list[Group]:
-    """All groups that have items."""
-    return [Group(*row) for row in ask(GROUPS)]
+def groups(ask: Ask, is_shared: bool = False) -> list[Group]:
+    """
+    All groups that have items.
+
+    Args:
+        is_shared: whether the conversations of a tenant see each other though they name no user.
+    """
+    return [Group(*row) for row in ask(GROUPS, (int(is_shared),))]
 
 
 def items_of(ask: Ask, group: Group) -> list[StoredItem]:
@@ -278,6 +284,12 @@ def has_unjudged(ask: Ask) -> bool:
 def in_use(ask: Ask) -> int:
     """How many items of all tenants are in use; those with a retired source are counted."""
     return int(ask("SELECT count(*) FROM item WHERE state = 'current'")[0][0])
+
+
+def turns_after(ask: Ask, id: int) -> tuple[int, int]:
+    """How many turns were written after this one, and the newest of all, 0 where there is none."""
+    ((count, newest),) = ask("SELECT count(*), coalesce(max(id), 0) FROM turn WHERE id > ?", (id,))
+    return int(count), max(int(newest), id)
 
 
 def newest_turn_at(ask: Ask) -> float:
