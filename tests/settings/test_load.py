@@ -78,6 +78,7 @@ def test_generosity_may_be_a_number_in_a_file_and_in_a_variable(tmp_path: Path, 
 
 
 OTHERWISE = {
+    "consolidation.keep": 0.5,
     "listen.allowed_origins": ("http://a", "http://b"),
     "memory.off_for_roles": ("side", "subagent"),
     "retention.tenants": {"a": RetentionPeriods(turns="9d")},

@@ -41,7 +41,7 @@ def _gaps(given: argparse.Namespace) -> int:
         async with offline.opened(policy, assistance=ASSISTANCE, asks_models=given.ask_models) as archive:
             has_model = await archive.embedder.warm()  # else recall is by words alone
             await archive.recall()
-            prober = Prober.of(archive.archive, archive.embedder, archive.assist, Random(given.seed))
+            prober = Prober.of(archive.archive, archive.embedder, Random(given.seed), archive.assist)
             return await prober.some(given.probes), has_model
 
     (found, has_model), out = asyncio.run(run(quiet_policy(given))), terminal.console()

@@ -23,7 +23,7 @@ class GapsExtension(Extension):
         memory = self._memory
         if not memory.policy.gaps.probes_per_hour:
             return {}
-        prober = Prober.of(memory.archive, memory.model, memory.assist)
+        prober = Prober.of(memory.archive, memory.model, assist=memory.assist)
         return {"probes": partial(prober.run, memory.traffic, memory.counts, self._may_probe)}
 
     def _may_probe(self) -> bool:

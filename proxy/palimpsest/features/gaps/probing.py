@@ -145,8 +145,8 @@ class Prober:
         cls,
         archive: Archive,
         model: QuietModel,
-        assist: Callable[[Retriever], Retriever],
         chance: random.Random | None = None,
+        assist: Callable[[Retriever], Retriever] = lambda recall: recall,
     ) -> Prober:
         """
         Over an archive.
