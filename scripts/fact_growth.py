@@ -20,7 +20,8 @@ from time import thread_time
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from palimpsest.core.facts.marks import added_id
-from palimpsest.domain import AddedFact, FactCategory, FactQuery, FactScope
+from palimpsest.domain import Fact, FactCategory, FactQuery, FactScope
+from palimpsest.domain.facts import by_tool
 from palimpsest.store.engine import Ask
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.knowledge.added_facts import add_facts
@@ -36,10 +37,20 @@ ROUNDS = 5
 ANN = FactScope("acme", "ann", "shop")
 
 
-def fact(number: int, slots: int) -> AddedFact:
+def fact(number: int, slots: int) -> Fact:
     slot = f"slot {number % slots}"
-    told = (added_id(number), *("acme", "ann", "shop"), "project", slot, f"value {number}")
-    return AddedFact(*told, FactCategory.SETTING, NOW + number / 1000, "growth")
+    return Fact(
+        id=added_id(number),
+        tenant="acme",
+        user="ann",
+        scope="shop",
+        said_at=NOW + number / 1000,
+        subject="project",
+        slot=slot,
+        value=f"value {number}",
+        category=FactCategory.SETTING,
+        source=by_tool("growth"),
+    )
 
 
 def milliseconds(ask: Ask, query: FactQuery) -> float:

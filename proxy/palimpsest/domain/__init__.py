@@ -28,7 +28,6 @@ from palimpsest.domain.facts import (
     NO_LONGER_ANY,
     PROJECT_SUBJECT,
     USER_SUBJECT,
-    AddedFact,
     Fact,
     FactCategory,
     FactOrigin,

@@ -4,9 +4,10 @@ Facts: what a message states that can stand alone, as a value of one slot of one
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from enum import StrEnum
 
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain.frozen import described, frozen
 from palimpsest.domain.memories import Reach
 
 USER_SUBJECT = "user"  # of what users say of themselves
@@ -24,6 +25,9 @@ class FactCategory(StrEnum):
     DECISION = "decision"  # what the user settled on
     NOTE = "note"  # what the user asks to be remembered
     SETTING = "setting"  # a value under a name: a port, a path, a branch, a deadline
+
+
+CATEGORIES = ", ".join(f"`{category}`" for category in FactCategory)
 
 
 @frozen
@@ -61,47 +65,63 @@ class FactSource:
     Of a message: its place, where text[start:stop] is the statement. Of a tool: its name, and which program called it.
     """
 
-    origin: FactOrigin
-    conversation: str = ""  # public id
-    turn: str = ""  # public id
-    occurrence: int = 0  # of the message, in the journal
-    start: int = 0  # characters of the message's text
-    stop: int = 0
-    role: str = ""
-    tool: str = ""
-    who: str = ""
+    origin: FactOrigin = described("`message`, or `tool`: added by a program.")
+    conversation: str = described("Id of the conversation.", default="")
+    turn: str = described("Id of the turn that brought the message.", default="")
+    occurrence: int = described("Number of the message occurrence.", default=0)
+    start: int = described("Start of the statement in the message text, in characters.", default=0)
+    stop: int = described("End of the statement, in characters.", default=0)
+    role: str = described("Who said it: `user` or `tool`.", default="")
+    quote: str = described("The words that state it, where facts are listed.", default="")
+    tool: str = described("The tool that added it.", default="", is_exported=True)
+    who: str = described("The program that called the tool.", default="", is_exported=True)
 
 
 @frozen
 class Fact:
     """
-    A stored fact, valid from `valid_from` until `valid_until` (Unix seconds; None: open).
+    A fact, valid from `valid_from` until `valid_until` (Unix seconds; None: open).
+
+    This is the one list of its fields. HTTP, command line and export show them as they are described here; a column
+    for one of them is read and written in `store/knowledge/`.
 
     What was said several times is one fact: its source is the newest place, `repeats` counts all (1 where only what
-    stands was read). `superseded_by` is the id of the fact that took its place in a slot of one value, "" where none
-    did; `is_current` is False also of what is not valid any more, or not yet.
+    is current was read). `is_current` is False also of what is not valid any more, or not yet. What is to be stored for
+    a program has no id and no time yet.
     """
 
-    id: str
-    tenant: str
-    user: str
-    scope: str
-    subject: str
-    slot: str
-    value: str
-    category: FactCategory
-    source: FactSource
-    confidence: float  # 0 to 1
-    said_at: float  # Unix seconds
-    valid_from: float | None = None
-    valid_until: float | None = None
-    is_single: bool = False
-    is_pinned: bool = False
-    repeats: int = 1
-    superseded_by: str = ""
-    is_current: bool = True
+    _: KW_ONLY
+    id: str = described("Id of the fact.", default="")
+    tenant: str = described("Its owner.", default="", is_exported=True)
+    user: str = described("Its owner.", default="", is_exported=True)
+    scope: str = described("The project in which it was stated.", default="", is_exported=True)
+    subject: str = described("What it is about.", is_exported=True)
+    slot: str = described("Which of its properties.", is_exported=True)
+    value: str = described("The value of the property.", is_exported=True)
+    category: FactCategory = described(f"{CATEGORIES}.", default=FactCategory.NOTE, is_exported=True)
+    confidence: float = described("Measured share of correct facts of this form, 0 to 1.", default=1.0)
+    said_at: float = described(
+        "When it was last stated, Unix seconds (as all times here).", default=0.0, is_exported=True
+    )
+    valid_from: float | None = described("Start of validity; null: unlimited.", default=None, is_exported=True)
+    valid_until: float | None = described("End of validity; null: unlimited.", default=None, is_exported=True)
+    is_single: bool = described(
+        "Whether its slot has one value at a time.", name="single", default=True, is_exported=True
+    )
+    repeats: int = described("How often it was stated.", default=1)
+    is_pinned: bool = described(
+        "Whether it is pinned: listed before all others.", name="pinned", default=False, is_exported=True
+    )
+    is_current: bool = described("Whether it holds now.", name="current", default=True)
+    superseded_by: str | None = described("Id of the fact that superseded it.", default=None)
+    source: FactSource = described("Where it was last stated.", is_exported=True)
     number: int = 0  # of its row: rises with each that is stored
     place: int | None = None  # what it supersedes there: `core.facts.marks.place_print`
+
+
+def by_tool(tool: str, who: str = "") -> FactSource:
+    """The source of what a program adds by a tool."""
+    return FactSource(FactOrigin.TOOL, tool=tool, who=who)
 
 
 @frozen
@@ -118,24 +138,3 @@ class FactScope:
     scope: str | None = ""  # project; None: each of them
     conversation: str = ""  # public id
     reach: Reach = Reach.USER
-
-
-@frozen
-class AddedFact:
-    """A fact in the words of an agent or an operator, ready to store. Times in Unix seconds."""
-
-    id: str
-    tenant: str
-    user: str
-    scope: str
-    subject: str
-    slot: str
-    value: str
-    category: FactCategory
-    said_at: float
-    tool: str
-    who: str = ""
-    is_single: bool = True
-    is_pinned: bool = False
-    valid_from: float | None = None
-    valid_until: float | None = None

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from palimpsest.domain import Block, BlockKind, FactCategory, FactScope
+from palimpsest.domain import Block, BlockKind, Fact, FactCategory, FactScope
 from palimpsest.domain.errors import PolicyError
+from palimpsest.domain.facts import by_tool
 from palimpsest.features.facts.extraction import FactExtraction
-from palimpsest.features.facts.service import FactInput, Facts, as_glob, escaped
+from palimpsest.features.facts.service import Facts, as_glob, escaped
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.retention import Sweeper
 from palimpsest.memory.erasure.retiring import DAY_SECONDS, DAYS, Retiring
@@ -29,7 +30,16 @@ from tests.talking import NOW, Talk
 SECRET = b"a secret of thirty-two bytes ....."
 CANARY = "the boathouse behind Kestrel Quarry, ZQX-7741"
 ANN = FactScope("acme", "ann", "shop")
-PORT = FactInput("acme", "ann", "shop", "project", "port", "5432", FactCategory.SETTING, "remember_fact", "agent/1")
+PORT = Fact(
+    tenant="acme",
+    user="ann",
+    scope="shop",
+    subject="project",
+    slot="port",
+    value="5432",
+    category=FactCategory.SETTING,
+    source=by_tool("remember_fact", "agent/1"),
+)
 
 
 class House:

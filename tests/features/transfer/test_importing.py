@@ -12,8 +12,9 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.core.caller.identity import tenant_key
-from palimpsest.domain import AddedFact, Ending, Event, FactCategory, Json, LinkKind, Reach, Role
+from palimpsest.domain import Ending, Event, Fact, FactCategory, Json, LinkKind, Reach, Role
 from palimpsest.domain.errors import PolicyError
+from palimpsest.domain.facts import by_tool
 from palimpsest.domain.portable_turn import ForgottenFact, PortableMessage, PortableTurn
 from palimpsest.features.facts.extraction import FactExtraction
 from palimpsest.features.transfer.exporting import export
@@ -384,31 +385,37 @@ async def test_explanations_of_imported_turns_say_that_they_were_imported(tmp_pa
         assert turn is not None and turn["explain"]["evidence"] == ["imported"] and turn["ending"] == Ending.COMPLETE
 
 
-PORT = AddedFact(
-    *(
-        "f-0123456789abcdef",
-        "acme",
-        "ann",
-        "shop",
-        "project",
-        "port",
-        "5432",
-        FactCategory.SETTING,
-        NOW,
-        "remember_fact",
-    ),
-    who="agent/1",
+PORT = Fact(
+    id="f-0123456789abcdef",
+    tenant="acme",
+    user="ann",
+    scope="shop",
+    subject="project",
+    slot="port",
+    value="5432",
+    category=FactCategory.SETTING,
+    said_at=NOW,
+    source=by_tool("remember_fact", "agent/1"),
     is_pinned=True,
     valid_until=NOW + 1e9,
 )
-HOME = replace(PORT, id="f-02", user="bob", slot="home", value="Porto", is_pinned=False, is_single=False, who="")
+HOME = replace(
+    PORT,
+    id="f-02",
+    user="bob",
+    slot="home",
+    value="Porto",
+    is_pinned=False,
+    is_single=False,
+    source=by_tool("remember_fact"),
+)
 
 
-async def told_to(database: Database, *facts: AddedFact) -> None:
+async def told_to(database: Database, *facts: Fact) -> None:
     await database.transact(lambda t: add_facts(t, facts, functools.partial(tenant_key, SECRET)))
 
 
-def facts_in(data: bytes, path: Path) -> list[AddedFact]:
+def facts_in(data: bytes, path: Path) -> list[Fact]:
     path.write_bytes(data)
     found = Found()
     assert list(turns_in([path], found)) == [] and not found.broken

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass, make_dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_type_hints
 
 from pydantic import Field
 from starlette.requests import Request
 
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain.frozen import described_fields, frozen
 from palimpsest.edge.access import Caller
 
 if TYPE_CHECKING:
@@ -106,3 +106,14 @@ class Operation(Generic[P]):
         from pydantic import TypeAdapter
 
         return TypeAdapter(self.asks)
+
+
+def shape_of(value_type: type) -> Any:
+    """The type of what is answered where a value is: see `frozen.shown`."""
+    kinds = get_type_hints(value_type)
+    declared: list[Any] = []
+    for name, one in described_fields(value_type):
+        kind = shape_of(kinds[one.name]) if is_dataclass(kinds[one.name]) else kinds[one.name]
+        described = Annotated[kind, Field(description=one.metadata["about"])]  # type: ignore[valid-type]
+        declared.append((name, described, field(default=one.default, kw_only=True)))
+    return make_dataclass(value_type.__name__, declared, namespace={"__doc__": value_type.__doc__}, frozen=True)

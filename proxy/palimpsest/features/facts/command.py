@@ -22,6 +22,8 @@ from palimpsest.console.confirmation import is_confirmed, yes_flag
 from palimpsest.core.facts.endings import is_denial
 from palimpsest.domain import Fact, FactCategory
 from palimpsest.domain.errors import PolicyError
+from palimpsest.domain.facts import by_tool
+from palimpsest.domain.frozen import shown
 
 if TYPE_CHECKING:
     from palimpsest.console.offline import Commands
@@ -87,7 +89,6 @@ def _whose(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(given: argparse.Namespace) -> int:
-    from palimpsest.features.facts.service import shown
     from palimpsest.store.knowledge.facts import FactFilter
 
     wanted = FactFilter(
@@ -107,7 +108,7 @@ def _list(given: argparse.Namespace) -> int:
         found = await _facts(commands).listed(wanted, given.limit + 1)
         page = found[: given.limit]
         if given.json:
-            return _say({"facts": [dict(shown(fact)) for fact in page]})
+            return _say({"facts": [shown(fact) for fact in page]})
         if not page:
             _aside(f"no facts{'' if commands.policy.facts.is_on else '; facts.policy is off'}")
             return DONE
@@ -120,28 +121,20 @@ def _list(given: argparse.Namespace) -> int:
 
 
 def _remember(given: argparse.Namespace) -> int:
-    from palimpsest.features.facts.service import FactInput, shown
-
     until = _time(given.until) if given.until else None
 
     async def work(commands: Commands) -> int:
-        new = FactInput(
-            *(
-                await commands.only_tenant(given.tenant),
-                given.user,
-                given.scope,
-                given.subject,
-                given.slot,
-                given.value,
-            ),
-            *(FactCategory(given.category), TOOL),
-            who="operator",
+        new = Fact(
+            tenant=await commands.only_tenant(given.tenant),
+            **{name: getattr(given, name) for name in ("user", "scope", "subject", "slot", "value")},
+            category=FactCategory(given.category),
+            source=by_tool(TOOL, who="operator"),
             valid_until=until,
             is_pinned=given.pin,
         )
         fact = await _facts(commands).add(new)
         if given.json:
-            return _say(dict(shown(fact)))
+            return _say(shown(fact))
         terminal.console().print(terminal.safe(f"{fact.id}  {_said(fact)}"))
         return DONE
 
@@ -177,14 +170,12 @@ def _unpin(given: argparse.Namespace) -> int:
 
 
 def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
-    from palimpsest.features.facts.service import shown
-
     async def work(commands: Commands) -> int:
         if (fact := await _found(commands, given)) is None:
             return FAILED
         await _facts(commands).pin(fact.tenant, fact.id, is_pinned)
         if given.json:
-            return _say(dict(shown(await _facts(commands).one(fact.tenant, fact.id) or fact)))
+            return _say(shown(await _facts(commands).one(fact.tenant, fact.id) or fact))
         terminal.console().print(terminal.safe(f"{'pinned' if is_pinned else 'not pinned any more'}: {_said(fact)}"))
         return DONE
 

@@ -5,24 +5,23 @@ Facts over HTTP: list and show them, tell one, pin one, forget one for good, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from palimpsest.domain import Fact, FactCategory
-from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Operation, Refused
+from palimpsest.domain.facts import CATEGORIES, by_tool
+from palimpsest.domain.frozen import frozen, shown
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Operation, Refused, shape_of
 from palimpsest.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
 from palimpsest.edge.admin.routes import Parts
-from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, FactInput, Facts, shown
+from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, Facts
 from palimpsest.store.knowledge.facts import FactFilter, place_of
 
 UNKNOWN = "no such fact"
 OFF = "facts are not stored (`facts.policy`), or the body is invalid"
 LIST = "facts"
 API = "api"  # the tool that a fact was told with
-
-CATEGORIES = ", ".join(f"`{category}`" for category in FactCategory)
 
 Id = Annotated[str, Field(description="Id of the fact.")]
 
@@ -69,42 +68,10 @@ class NewFact(OfTenant):
     pinned: Annotated[bool, Field(description="Whether it is listed before all others.")] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactSource:
-    """Where a fact was stated; what does not apply is empty."""
-
-    origin: Annotated[str, Field(description="`message`, or `tool`: added by a program.")]
-    conversation: Annotated[str, Field(description="Id of the conversation.")] = ""
-    turn: Annotated[str, Field(description="Id of the turn that brought the message.")] = ""
-    occurrence: Annotated[int, Field(description="Number of the message occurrence.")] = 0
-    role: Annotated[str, Field(description="Who said it: `user` or `tool`.")] = ""
-    start: Annotated[int, Field(description="Start of the statement in the message text, in characters.")] = 0
-    stop: Annotated[int, Field(description="End of the statement, in characters.")] = 0
-    tool: Annotated[str, Field(description="The tool that added it.")] = ""
-    who: Annotated[str, Field(description="The program that called the tool.")] = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactShown:
-    """A fact."""
-
-    id: Id
-    tenant: Annotated[str, Field(description="Its owner.")]
-    user: Annotated[str, Field(description="Its owner.")]
-    scope: Annotated[str, Field(description="The project in which it was stated.")]
-    subject: Annotated[str, Field(description="What it is about.")]
-    slot: Annotated[str, Field(description="Which of its properties.")]
-    value: Annotated[str, Field(description="The value of the property.")]
-    category: Annotated[str, Field(description=f"{CATEGORIES}.")]
-    confidence: Annotated[float, Field(description="Measured share of correct facts of this form.")]
-    said_at: Annotated[float, Field(description="When it was last stated, Unix seconds (as all times here).")]
-    valid_from: Annotated[float | None, Field(description="Start of validity; null: unlimited.")]
-    valid_until: Annotated[float | None, Field(description="End of validity; null: unlimited.")]
-    repeats: Annotated[int, Field(description="How often it was stated.")]
-    pinned: Annotated[bool, Field(description="Whether it is pinned: listed before all others.")]
-    current: Annotated[bool, Field(description="Whether it holds now.")]
-    superseded_by: Annotated[str | None, Field(description="Id of the fact that superseded it.")]
-    source: Annotated[FactSource, Field(description="Where it was last stated.")]
+if TYPE_CHECKING:
+    FactShown = Any
+else:
+    FactShown = shape_of(Fact)
 
 
 @frozen
@@ -181,23 +148,24 @@ class FactRoutes:
         found = await self._facts.listed(wanted, asked.limit + 1, (after_us, after_id))
         page = found[: asked.limit]
         behind = place_of(page[-1]) if len(found) > len(page) else (0, 0)
-        return FactPage([_shown(fact) for fact in page], cursor_to(LIST, *behind))
+        return FactPage([shown(fact) for fact in page], cursor_to(LIST, *behind))
 
     async def add(self, call: Call[NewFact]) -> FactShown:
         asked = call.asked
         tenant = asked.tenant or self._default_tenant
         if not tenant:
             raise Refused(400, "tenant: required; name the tenant that the fact belongs to")
-        fact = FactInput(
-            *(tenant, asked.user, asked.scope, asked.subject, asked.slot, asked.value, asked.category, API),
-            who="operator" if not call.caller.tenant else "",
+        fact = Fact(
+            tenant=tenant,
+            **{name: getattr(asked, name) for name in ("user", "scope", "subject", "slot", "value", "category")},
+            source=by_tool(API, who="operator" if not call.caller.tenant else ""),
             valid_until=seconds(asked.valid_until),
             is_pinned=asked.pinned,
         )
-        return _shown(await self._facts.add(fact))
+        return shown(await self._facts.add(fact))
 
     async def show(self, call: Call[OneFact]) -> FactShown:
-        return _shown(await self._found(call))
+        return shown(await self._found(call))
 
     async def forget(self, call: Call[OneFact]) -> ForgottenFact:
         fact = await self._found(call)
@@ -227,11 +195,6 @@ class FactRoutes:
         if found is None:
             raise Refused(404, UNKNOWN)
         return found
-
-
-def _shown(fact: Fact) -> FactShown:
-    fields = dict(shown(fact))
-    return FactShown(**fields | {"source": FactSource(**fields["source"])})
 
 
 def operations(parts: Parts) -> tuple[Operation[Any], ...]:

@@ -7,17 +7,15 @@ from __future__ import annotations
 import functools
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from palimpsest.core.archive.chunking import query_terms, terms
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.facts.marks import ID_BYTES, added_id
 from palimpsest.core.redaction.redaction import redact, stored_name
-from palimpsest.domain import AddedFact, Fact, FactCategory, FactScope, Reach
+from palimpsest.domain import Fact, FactCategory, FactScope, Reach
 from palimpsest.domain.errors import PolicyError
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock
 from palimpsest.memory.archive import Archive
 from palimpsest.settings.policy import Policy
@@ -33,23 +31,6 @@ SEARCHED = 2_000  # the newest facts of a user, among which words are looked for
 ANY = "*"  # in a pattern
 
 OFF = "facts.policy is off: no facts are stored"
-
-
-@frozen
-class FactInput:
-    """A fact to be added. Times in Unix seconds; `tool` and `who` say which tool was called by whom."""
-
-    tenant: str
-    user: str
-    scope: str
-    subject: str
-    slot: str
-    value: str
-    category: FactCategory
-    tool: str
-    who: str = ""
-    valid_until: float | None = None
-    is_pinned: bool = False
 
 
 class Facts:
@@ -116,9 +97,9 @@ class Facts:
         facts = await self._database.ask(look)
         return (facts if glob else _ranked(facts, pattern))[:limit]
 
-    async def add(self, fact: FactInput) -> Fact:
+    async def add(self, fact: Fact) -> Fact:
         """
-        Store a fact; a value that the same slot had before is superseded.
+        Store what a program adds, with an id and the time; a value that the same slot had before is superseded.
 
         Raises:
             PolicyError: it is too long or empty, over already, or no facts are kept.
@@ -154,7 +135,7 @@ class Facts:
         """Extract the facts of all messages again, in the background of the extracting process."""
         await self._database.transact(fact_extraction.start_over)
 
-    async def _read(self, fact: FactInput) -> AddedFact:
+    async def _read(self, fact: Fact) -> Fact:
         redacts, now = self._policy().archive.redact, self._clock()
 
         def text(name: str, most_chars: int) -> str:
@@ -167,21 +148,17 @@ class Facts:
             raise PolicyError("valid_until: is in the past")
         subject, slot = text("subject", NAME_CHARS), text("slot", NAME_CHARS)
         user, scope = (stored_name(said, self._secret, redacts) for said in (fact.user, fact.scope))
-        return AddedFact(
+        return replace(
+            fact,
             id=added_id(secrets.randbits(ID_BYTES * 8)),
-            tenant=fact.tenant,
             user=user,
             scope=scope,
             subject=subject,
             slot=slot,
             value=text("value", VALUE_CHARS),
-            category=fact.category,
             said_at=now,
-            tool=fact.tool,
-            who=redact(fact.who)[:WHO_CHARS],
+            source=replace(fact.source, who=redact(fact.source.who)[:WHO_CHARS]),
             is_single=not await self._has_many_values(fact.tenant, user, scope, subject, slot),
-            is_pinned=fact.is_pinned,
-            valid_until=fact.valid_until,
         )
 
     async def _has_many_values(self, tenant: str, user: str, scope: str, subject: str, slot: str) -> bool:
@@ -198,36 +175,6 @@ def as_glob(pattern: str) -> str:
 def escaped(text: str) -> str:
     """A text as a pattern that matches only itself."""
     return re.sub(r"[\[*?]", r"[\g<0>]", text)
-
-
-def shown(fact: Fact) -> Mapping[str, Any]:
-    """A fact as JSON, for the command line and the admin API."""
-    source = fact.source
-    where: dict[str, Any] = {"origin": source.origin.value}
-    if source.tool:
-        where |= {"tool": source.tool, "who": source.who}
-    else:
-        where |= {"conversation": source.conversation, "turn": source.turn, "occurrence": source.occurrence}
-        where |= {"role": source.role, "start": source.start, "stop": source.stop}
-    return {
-        "id": fact.id,
-        "tenant": fact.tenant,
-        "user": fact.user,
-        "scope": fact.scope,
-        "subject": fact.subject,
-        "slot": fact.slot,
-        "value": fact.value,
-        "category": fact.category.value,
-        "confidence": fact.confidence,
-        "said_at": fact.said_at,
-        "valid_from": fact.valid_from,
-        "valid_until": fact.valid_until,
-        "repeats": fact.repeats,
-        "pinned": fact.is_pinned,
-        "current": fact.is_current,
-        "superseded_by": fact.superseded_by or None,
-        "source": where,
-    }
 
 
 def _ranked(facts: Sequence[Fact], pattern: str) -> list[Fact]:

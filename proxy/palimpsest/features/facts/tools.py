@@ -14,8 +14,9 @@ from fnmatch import fnmatchcase
 
 from palimpsest.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactScope, Mode, Speaker
 from palimpsest.domain.errors import PolicyError, ToolError
+from palimpsest.domain.facts import by_tool
 from palimpsest.domain.frozen import frozen
-from palimpsest.features.facts.service import FactInput, Facts
+from palimpsest.features.facts.service import Facts
 from palimpsest.features.speaker import reach_of
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.frame import opened, quoted
@@ -92,9 +93,15 @@ class FactTools:
         self._refuse_writing(speaker)
         self._whose(speaker)
         until = _seconds(valid_until) if valid_until else None
-        fact = FactInput(
-            *(speaker.tenant, speaker.user, speaker.scope, subject, slot, value, category, REMEMBER),
-            who=who,
+        fact = Fact(
+            tenant=speaker.tenant,
+            user=speaker.user,
+            scope=speaker.scope,
+            subject=subject,
+            slot=slot,
+            value=value,
+            category=category,
+            source=by_tool(REMEMBER, who),
             valid_until=until,
         )
         return _told([await self._facts.add(fact)])

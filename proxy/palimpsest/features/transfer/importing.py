@@ -22,9 +22,9 @@ from palimpsest.core.conversation import conversation_named
 from palimpsest.core.history.link_keys import flags_of, request_links
 from palimpsest.core.redaction.redaction import is_withheld, redact, stored_name
 from palimpsest.domain import (
-    AddedFact,
     Block,
     Completion,
+    Fact,
     HeadFlag,
     Heard,
     NewMessage,
@@ -152,7 +152,7 @@ class Importing:
             report(self.totals)
         return self.totals
 
-    async def take_facts(self, facts: Sequence[AddedFact], into: Destination) -> int:
+    async def take_facts(self, facts: Sequence[Fact], into: Destination) -> int:
         """
         Write added facts from another installation; returns how many are stored. Facts forgotten here stay forgotten.
 
@@ -189,7 +189,7 @@ class Importing:
             kept += await self._database.transact(step)
         return kept
 
-    def _fact(self, fact: AddedFact, into: Destination) -> AddedFact:
+    def _fact(self, fact: Fact, into: Destination) -> Fact:
         return replace(
             fact,
             tenant=_tenant(fact.tenant, into),
@@ -198,7 +198,7 @@ class Importing:
             subject=self._clean(fact.subject),
             slot=self._clean(fact.slot),
             value=self._clean(fact.value),
-            who=self._clean(fact.who),
+            source=replace(fact.source, who=self._clean(fact.source.who)),
         )
 
     async def _write(self, turns: Sequence[PortableTurn]) -> None:

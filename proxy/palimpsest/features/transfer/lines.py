@@ -6,13 +6,17 @@ A field with its default is left out, and the fields stand in one order, so that
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeGuard, TypeVar
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, Field
+from enum import Enum
+from typing import Any, TypeGuard, TypeVar, get_type_hints
 
 import orjson
 
-from palimpsest.domain import AddedFact, BlockKind, Ending, Event, FactCategory, Json, Role
+from palimpsest.domain import BlockKind, Ending, Event, Fact, Json, Role
 from palimpsest.domain.errors import WireError
+from palimpsest.domain.facts import by_tool
+from palimpsest.domain.frozen import described_fields, shown
 from palimpsest.domain.portable_turn import ForgottenFact, Place, PortableBlock, PortableMessage, PortableTurn, Run
 from palimpsest.features.transfer.times import MAX_SECONDS
 from palimpsest.wire.values import dumps
@@ -121,29 +125,16 @@ def is_fact(value: Any) -> bool:
     return isinstance(value, dict) and "fact" in value
 
 
-def fact_to_line(fact: AddedFact) -> bytes:
+def fact_to_line(fact: Fact) -> bytes:
     """An added fact as a line of an export, with its line feed."""
-    said: Json = {
-        "fact": fact.id,
-        "tenant": fact.tenant,
-        "user": fact.user,
-        "scope": fact.scope,
-        "subject": fact.subject,
-        "slot": fact.slot,
-        "value": fact.value,
-        "category": fact.category.value,
-        "said_at": fact.said_at,
-        "tool": fact.tool,
-        "who": fact.who,
-        "stands_beside_others": not fact.is_single,
-        "pinned": fact.is_pinned,
-        "valid_from": fact.valid_from,
-        "valid_until": fact.valid_until,
-    }
-    return dumps({name: value for name, value in said.items() if value not in ("", None, False)}).encode() + b"\n"
+    said: Json = {"fact": fact.id}
+    for value in (fact, fact.source):
+        exported = {name for name, one in _exported(value)} - {"source"}
+        said |= {name: told for name, told in shown(value, has_defaults=False).items() if name in exported}
+    return dumps(said).encode() + b"\n"
 
 
-def fact_from_line(value: Json) -> AddedFact:
+def fact_from_line(value: Json) -> Fact:
     """
     Read the value of such a line.
 
@@ -151,23 +142,14 @@ def fact_from_line(value: Json) -> AddedFact:
         WireError: it is none of an export; the text says what is wrong with it, in no word of the fact.
     """
     read = _Fields(value)
-    return AddedFact(
-        id=read.text("fact", is_required=True),
-        tenant=read.text("tenant"),
-        user=read.text("user"),
-        scope=read.text("scope"),
-        subject=read.text("subject", is_required=True),
-        slot=read.text("slot", is_required=True),
-        value=read.text("value", is_required=True),
-        category=read.one_of("category", FactCategory, FactCategory.NOTE),
-        said_at=read.time("said_at"),
-        tool=read.text("tool") or IMPORT,
-        who=read.text("who"),
-        is_single=value.get("stands_beside_others") is not True,
-        is_pinned=value.get("pinned") is True,
-        valid_from=read.time("valid_from") if value.get("valid_from") is not None else None,
-        valid_until=read.time("valid_until") if value.get("valid_until") is not None else None,
-    )
+    kinds = get_type_hints(Fact)
+    given = {one.name: read.of(name, kinds[one.name], one.default) for name, one in _exported(Fact) if name != "source"}
+    source = by_tool(read.text("tool") or IMPORT, read.text("who"))
+    return Fact(id=read.text("fact", is_required=True), source=source, **given)
+
+
+def _exported(of: Any) -> Iterable[tuple[str, Field[Any]]]:
+    return ((name, one) for name, one in described_fields(of) if one.metadata["is_exported"])
 
 
 def is_forgotten(value: Any) -> bool:
@@ -289,6 +271,16 @@ class _Fields:
         if not 0 <= found < MAX_SECONDS:
             raise WireError(f"{name}: not a time from 1970 to 9999, in seconds")
         return found
+
+    def of(self, name: str, kind: Any, default: Any) -> Any:
+        """What a field of this type holds: a text, a flag, a word of several, or a time; `MISSING`: it is required."""
+        if default is not MISSING and self._value.get(name) is None:
+            return default
+        if kind is bool:
+            return self._value[name] is True
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            return self.one_of(name, kind, default)
+        return self.text(name, is_required=default is MISSING) if kind is str else self.time(name)
 
     def listed(self, name: str) -> list[Any]:
         found = self._value.get(name, [])

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from palimpsest.domain import AddedFact
+from palimpsest.domain import Fact
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.portable_turn import ForgottenFact, PortableTurn
 from palimpsest.features.transfer import claude_account, claude_code, codex, lines, openai_account
@@ -36,7 +36,7 @@ class Found:
     kinds: dict[str, int] = field(default_factory=dict)  # files by kind
     broken: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)  # files that hold no conversations
-    facts: list[AddedFact] = field(default_factory=list)  # that our own exports hold
+    facts: list[Fact] = field(default_factory=list)  # that our own exports hold
     forgotten: list[ForgottenFact] = field(default_factory=list)  # likewise
 
     def wrong(self, place: str, why: str) -> None:

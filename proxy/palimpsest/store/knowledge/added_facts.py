@@ -11,7 +11,8 @@ from collections.abc import Callable, Container, Iterable, Sequence
 import orjson
 
 from palimpsest.core.facts.marks import Statement, added_mark, marks, marks_left, place_print
-from palimpsest.domain import AddedFact, FactCategory, Reach
+from palimpsest.domain import Fact, FactCategory, Reach
+from palimpsest.domain.facts import by_tool
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.keys import ids
@@ -100,7 +101,7 @@ class Same:
     occurrence: int | None
 
 
-def add_facts(transaction: Transaction, told: Sequence[AddedFact], key_of: KeyOf) -> list[str]:
+def add_facts(transaction: Transaction, told: Sequence[Fact], key_of: KeyOf) -> list[str]:
     """
     Store facts that programs added. Returns the id of each, "" for one that was forgotten before.
 
@@ -120,7 +121,7 @@ def add_facts(transaction: Transaction, told: Sequence[AddedFact], key_of: KeyOf
             continue
         transaction.write("INSERT INTO tenant(name) VALUES (?) ON CONFLICT DO NOTHING", [(one.tenant,)])
         stated = (one.subject, one.slot, one.value, one.category.value)
-        valid = (one.valid_from, one.valid_until)
+        valid, by = (one.valid_from, one.valid_until), (one.source.tool, one.source.who)
         place = place_print(key_of(one.tenant), one.subject, one.slot, one.value, one.is_single)
         again = transaction.read(AGAIN, (one.tenant, one.user, one.scope, place, *stated, one.is_single, *valid))
         if again:
@@ -128,17 +129,17 @@ def add_facts(transaction: Transaction, told: Sequence[AddedFact], key_of: KeyOf
             transaction.write(
                 "UPDATE fact SET said_at = greatest(said_at, ?), tool = ?, who = ?, pinned = greatest(pinned, ?)"
                 " WHERE id = ?",
-                [(one.said_at, one.tool, one.who, one.is_pinned, number)],
+                [(one.said_at, *by, one.is_pinned, number)],
             )
             found.append(public)
             continue
-        row = (one.id, one.user, one.scope, one.tool, one.who, *stated, one.is_single, one.said_at, *valid)
+        row = (one.id, one.user, one.scope, *by, *stated, one.is_single, one.said_at, *valid)
         transaction.write(STORE, [(*row, one.is_pinned, place, one.tenant)])
         found.append(one.id)
     return found
 
 
-def added_facts(ask: Ask, selection: Selection, after: int) -> list[tuple[int, AddedFact]]:
+def added_facts(ask: Ask, selection: Selection, after: int) -> list[tuple[int, Fact]]:
     """
     Some facts that tools were told, for an export, by row.
 
@@ -149,9 +150,11 @@ def added_facts(ask: Ask, selection: Selection, after: int) -> list[tuple[int, A
     rows = ask(TOLD, (after, selection.tenant, selection.user, selection.scope, PAGE))
     found = []
     for number, *said, category, said_at, tool, who, single, pinned, since, until in rows:
-        id, tenant, user, scope, subject, slot, value = said
-        fact = AddedFact(
-            *(id, tenant, user, scope, subject, slot, value, FactCategory(category), said_at, tool, who),
+        fact = Fact(
+            **dict(zip(("id", "tenant", "user", "scope", "subject", "slot", "value"), said, strict=True)),
+            category=FactCategory(category),
+            source=by_tool(tool, who),
+            said_at=said_at,
             is_single=bool(single),
             is_pinned=bool(pinned),
             valid_from=since,

@@ -80,15 +80,11 @@ def _ended(row: Row) -> Fact:
     id, subject, slot, value, single, category, occurrence, said_at, begins, ends = row
     return Fact(
         id=id,
-        tenant="",
-        user="",
-        scope="",
         subject=subject,
         slot=slot,
         value=value,
         category=FactCategory(category),
         source=FactSource(FactOrigin.MESSAGE if occurrence else FactOrigin.TOOL, occurrence=occurrence),
-        confidence=1.0,
         said_at=said_at,
         valid_from=begins,
         valid_until=ends,

@@ -47,10 +47,12 @@ SELECT id, tenant, public, user_id, scope, {owner}, subject, slot, lower(value),
 FROM ({facts}) AS told ORDER BY said_at DESC, id DESC
 """
 DETAILS = """
-SELECT fact.id, tenant.name, coalesce(turn.key, ''), coalesce(occurrence.role, '')
+SELECT fact.id, tenant.name, coalesce(turn.key, ''), coalesce(occurrence.role, ''), {quote}
 FROM numbers(?) AS asked JOIN fact ON fact.id = asked.value JOIN tenant ON tenant.id = fact.tenant
 LEFT JOIN occurrence ON occurrence.id = fact.occurrence LEFT JOIN turn ON turn.id = occurrence.turn
+LEFT JOIN content ON content.id = occurrence.content
 """
+QUOTE = "coalesce(substr(content.text, fact.start + 1, fact.stop - fact.start), '')"
 
 IN_PLACES = "place IN (SELECT value FROM numbers(:places))"
 BEHIND = f" AND said_at <= :at AND (said_at, fact.id) < (:at, :id) ORDER BY said_at DESC, fact.id DESC LIMIT {PAGE}"
@@ -167,7 +169,7 @@ def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[in
     chosen = [one for one in judging.facts() if one.is_wanted and (one.is_current or wanted.has_history)]
     if any(after):
         chosen = [one for one in chosen if one.place < after]
-    return _facts(ask, chosen[:limit])
+    return _facts(ask, chosen[:limit], QUOTE)
 
 
 def place_of(fact: Fact) -> tuple[int, int]:
@@ -250,7 +252,7 @@ class _Judged:
     row: Row
     is_wanted: bool
     is_current: bool
-    superseded_by: str
+    superseded_by: str | None
     repeats: int = 1
     is_pinned: bool = False
 
@@ -289,7 +291,7 @@ class _Judging:
         if valid and newer == public:
             newer = self._endings.setdefault(place[:4], Endings()).take(claim, public) or public
         is_current = bool(valid) and newer == public and not claim.is_denial
-        judged = _Judged(row, bool(is_wanted), is_current, "" if newer == public else newer)
+        judged = _Judged(row, bool(is_wanted), is_current, None if newer == public else newer)
         self._once[place, value, valid] = judged
         if newer != public:
             self.ended.append(judged)
@@ -310,13 +312,14 @@ def _pages(ask: Ask, sql: str, args: Mapping[str, object]) -> Iterator[Row]:
         at, id = rows[-1][SAID_AT], rows[-1][0]
 
 
-def _facts(ask: Ask, chosen: Sequence[_Judged]) -> list[Fact]:
-    rows = ask(DETAILS, (orjson.dumps([one.row[0] for one in chosen]).decode(),))
+def _facts(ask: Ask, chosen: Sequence[_Judged], quote: str = "''") -> list[Fact]:
+    """The facts with their sources; a request has no use for quotes, and long messages would have to be read."""
+    rows = ask(DETAILS.format(quote=quote), (orjson.dumps([one.row[0] for one in chosen]).decode(),))
     details = {number: more for number, *more in rows}
     return [_fact(one, *details[one.row[0]]) for one in chosen if one.row[0] in details]
 
 
-def _fact(one: _Judged, tenant: str, turn: str, role: str) -> Fact:
+def _fact(one: _Judged, tenant: str, turn: str, role: str, quote: str) -> Fact:
     number, _, public, user, scope, _, subject, slot, _, single, _, _, said_at, _, *more = one.row
     value, category, confidence, since, until, conversation, occurrence, start, stop, tool, who, place = more
     origin = FactOrigin.TOOL if tool else FactOrigin.MESSAGE
@@ -329,7 +332,7 @@ def _fact(one: _Judged, tenant: str, turn: str, role: str) -> Fact:
         slot=slot,
         value=value,
         category=FactCategory(category),
-        source=FactSource(origin, conversation, turn, occurrence, start, stop, role, tool, who),
+        source=FactSource(origin, conversation, turn, occurrence, start, stop, role, quote, tool, who),
         confidence=confidence,
         said_at=said_at,
         valid_from=since,
