@@ -5,10 +5,23 @@ from dataclasses import replace
 
 import pytest
 from palimpsest.evaluation import bench_diagnose
-from palimpsest.evaluation.bench_diagnose import CONTAINS, F1, SPANS, TURNS, Scores, answerable, damage, measure, report
+from palimpsest.evaluation.bench_diagnose import (
+    CONTAINS,
+    F1,
+    SPANS,
+    TURNS,
+    Scores,
+    answerable,
+    damage,
+    measure,
+    report,
+    tokens_of,
+    write_budgets,
+)
 from palimpsest.evaluation.datasets import Conversation, Question
 from palimpsest.evaluation.filling import Piece
 from palimpsest.evaluation.model import Model
+from palimpsest.evaluation.writing import by_chance, token_count
 
 from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told
@@ -95,7 +108,7 @@ async def test_the_report_tells_both_gaps_and_the_verdict() -> None:
     shared.add(TURNS, "OE", 1.0)
     shared.add(TURNS, "TFC", 0.5)
     hurt = await diagnosed("--damage", "write:25")
-    told_of = report(given("--damage", "write:25"), [TALK], {("all", 2000): hurt}, shared, await diagnosed(), [TURNS])
+    told_of = report(given("--damage", "write:25"), [TALK], {("all", "2000"): hurt}, shared, await diagnosed(), [TURNS])
     scores = told_of.data["scores"][TURNS]
     assert scores["all"]["2000"]["write"] == pytest.approx(0.25)
     assert scores["all"]["2000"]["verdict"] == "write"
@@ -109,3 +122,18 @@ def test_damage_is_a_stage_and_a_share(text: str) -> None:
     assert damage("retrieval:50") == bench_diagnose.Damage("retrieval", 0.5)
     with pytest.raises(ArgumentTypeError, match="write:PERCENT"):
         damage(text)
+
+
+def test_a_budget_may_be_a_share_of_each_conversation() -> None:
+    assert write_budgets("5000,4%") == ["5000", "4%"]
+    short = replace(TALK, messages=TALK.messages[:20])
+    assert tokens_of("4%", TALK) == pytest.approx(2 * tokens_of("4%", short), abs=2) and tokens_of("50", TALK) == 50
+    with pytest.raises(ArgumentTypeError, match="such as 4%"):
+        write_budgets("much")
+
+
+async def test_messages_by_lot_stay_in_their_budget_and_are_the_same_each_time() -> None:
+    first, again = await by_chance(TALK, 100), await by_chance(TALK, 100)
+    assert first == again and 0 < len(first) < len(TALK.messages)
+    assert sum(token_count(piece.text) for piece in first) <= 100
+    assert [piece.messages for piece in first] == sorted(piece.messages for piece in first)

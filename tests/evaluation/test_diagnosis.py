@@ -1,6 +1,8 @@
+from math import exp
+
 import pytest
 from palimpsest.core.recall.gaps import MARGIN
-from palimpsest.evaluation.diagnosis import Segments, contains_match, gaps, spans, token_f1
+from palimpsest.evaluation.diagnosis import Segments, bleu_1, contains_match, gaps, spans, token_f1
 
 TURN = "I'm planning to move to Seattle around mid-March."
 
@@ -41,4 +43,12 @@ def test_answers_are_compared_with_the_gold_answer() -> None:
     assert contains_match("It was around mid-March, I think.", "mid-March") == 1.0
     assert contains_match("It was in March.", "mid-March") == 0.0
     assert token_f1("moved to Seattle", "Seattle") == pytest.approx(0.5)
-    assert token_f1("I don't know", "Seattle") == 0.0
+    assert token_f1("a b", "b c") == pytest.approx(0.5)
+    assert token_f1("I don't know", "Seattle") == token_f1("", "a") == 0.0
+
+
+def test_bleu_counts_words_of_the_answer_and_takes_from_short_ones() -> None:
+    assert bleu_1("moved to Seattle", "Seattle") == pytest.approx(1 / 3)
+    assert bleu_1("Seattle Seattle", "Seattle") == pytest.approx(1 / 2), "a word counts as often as the key has it"
+    assert bleu_1("Seattle", "Seattle in May") == pytest.approx(exp(-2))
+    assert bleu_1("", "Seattle") == 0.0

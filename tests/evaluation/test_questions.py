@@ -50,10 +50,6 @@ def test_a_fact_is_known_by_two_words_that_the_question_does_not_hold() -> None:
     assert of_fact("It is Monday.", "When is it?").holds("Monday.")
 
 
-def test_f1_counts_shared_words() -> None:
-    assert literal("a b").f1("b c") == pytest.approx(0.5) and literal("a").f1("") == literal("a").f1("b") == 0.0
-
-
 def test_facts_are_told_between_other_things_and_each_question_knows_its_message(tmp_path: Path) -> None:
     (talk,) = read(tmp_path, CHAT)
     (asked,) = talk.asked

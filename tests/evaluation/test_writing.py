@@ -48,7 +48,7 @@ async def test_with_a_model_those_that_need_one_write_too() -> None:
 
     async with asking(answer) as (model, sent):
         found = {name: await writer(talk, 500) for name, writer in writers(WordEmbedder(), model).items()}
-    assert [*found] == ["chunks", "extractive", "memorybank", *RULES, "summary", "summary-2", "epc"]
+    assert [*found] == ["random", "chunks", "extractive", "memorybank", *RULES, "summary", "summary-2", "epc"]
     assert "Ferry at nine." in found["summary"][0].text
     assert "Denser: ferry at nine." in found["summary-2"][0].text
     assert found["epc"][0].messages == (0,)

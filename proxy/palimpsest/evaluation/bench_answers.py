@@ -28,6 +28,7 @@ from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation import model as models
 from palimpsest.evaluation import running
 from palimpsest.evaluation.datasets import DatasetError, read
+from palimpsest.evaluation.diagnosis import bleu_1, token_f1
 from palimpsest.evaluation.model import ChatModel
 from palimpsest.evaluation.questions import FactQuestion, Talk, talks
 from palimpsest.evaluation.report import Report, Table, bars, progress
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CONTEXTS = ("nothing", "client", "memory", "gold")
+COMPARED = ("nothing", "memory", "gold")  # the rows of a paper: without memory, with it, and at best
 SYSTEM: Json = {"role": "system", "content": "You are a helpful assistant. Answer briefly."}
 SUMMARY: Json = {
     "role": "user",
@@ -82,7 +84,10 @@ class Row:
         return float(self.prompted.asked.key.holds(self.answers[context]))
 
     def f1(self, context: str) -> float:
-        return self.prompted.asked.key.f1(self.answers[context])
+        return token_f1(self.answers[context], self.prompted.asked.key.reference)
+
+    def bleu(self, context: str) -> float:
+        return bleu_1(self.answers[context], self.prompted.asked.key.reference)
 
     def to_json(self) -> Json:
         return {
@@ -98,6 +103,7 @@ class Row:
                 name: {
                     "right": bool(self.right(name)),
                     "f1": round(self.f1(name), 3),
+                    "bleu_1": round(self.bleu(name), 3),
                     "answer": self.answers[name],
                     "prompt": list(self.prompted.prompts[name]),
                 }
@@ -154,7 +160,7 @@ async def _prompted(proxy: RunningProxy, talk: Talk, moment: str) -> AsyncIterat
     for asked in talk.asked:
         question: Json = {"role": "user", "content": asked.text}
         client = [*state, question]
-        got = await proxy.send(client, "?", **_headers(talk, moment), x_palimpsest_memory="read-only")
+        got = await proxy.send(client, "?", **headers_of(talk, moment), x_palimpsest_memory="read-only")
         gold: Json = {"role": "user", "content": f"{_gold(talk, asked)}\n\n{asked.text}"}
         contexts = ([SYSTEM, question], client, got.messages, [SYSTEM, gold])
         shown = BlockText("\n".join(str(message["content"]) for message in got.messages))
@@ -163,12 +169,17 @@ async def _prompted(proxy: RunningProxy, talk: Talk, moment: str) -> AsyncIterat
         yield Prompted(talk.name, asked, prompts, got.recalled, reached, held, got.added_tokens)
 
 
-async def _past(proxy: RunningProxy, talk: Talk, moment: str) -> list[Json]:
-    """Bring the chat to the proxy, and come to the moment of the questions: what the client shows before each."""
-    headers = _headers(talk, "")
+async def past(proxy: RunningProxy, talk: Talk) -> None:
+    """Bring the chat to the proxy."""
     for stop in [*talk.turns[TURNS_A_REQUEST - 1 :: TURNS_A_REQUEST], *talk.turns[-1:]]:
-        await proxy.send([SYSTEM, *talk.messages[:stop]], talk.text(stop), **headers)
+        await proxy.send([SYSTEM, *talk.messages[:stop]], talk.text(stop), **headers_of(talk, ""))
     await proxy.indexed()
+
+
+async def _past(proxy: RunningProxy, talk: Talk, moment: str) -> list[Json]:
+    """Bring the chat, and come to the moment of the questions: what the client shows before each."""
+    headers = headers_of(talk, "")
+    await past(proxy, talk)
     if moment == "new":
         return [SYSTEM]
     state = [SYSTEM, SUMMARY, *talk.messages[: talk.turns[-1] + 1][-KEPT_MESSAGES:]]
@@ -177,7 +188,7 @@ async def _past(proxy: RunningProxy, talk: Talk, moment: str) -> list[Json]:
     return [*state, *GO_ON]
 
 
-def _headers(talk: Talk, moment: str) -> dict[str, str]:
+def headers_of(talk: Talk, moment: str) -> dict[str, str]:
     """A tenant for each chat, and one user in it."""
     headers = {"authorization": f"Bearer sk-{talk.name.replace(' ', '-')}", "x_palimpsest_user": "one"}
     return headers | ({"x_palimpsest_conversation": "another"} if moment == "new" else {})
@@ -229,6 +240,10 @@ def report(data: Sequence[str], moment: str, model: str, rows: Sequence[Row], se
         )
         for name, held in told.items()
     ]
+    shared = [
+        (name, *(held[measure][context]["value"] for measure in ("f1", "bleu_1") for context in COMPARED))
+        for name, held in told.items()
+    ]
     intervals = [
         (context, *told["all"][measure][context].values()) for measure in ("right", "f1") for context in CONTEXTS
     ]
@@ -239,6 +254,11 @@ def report(data: Sequence[str], moment: str, model: str, rows: Sequence[Row], se
         data=measured | {"rows": [row.to_json() for row in rows]},
         tables=[
             Table("right answers", ("questions", "n", "reached", "held", "tokens", *CONTEXTS, "of the gap"), shares),
+            Table(
+                "words shared with the key",
+                ("questions", *(f"{name}, {context}" for name in ("F1", "BLEU-1") for context in COMPARED)),
+                shared,
+            ),
             Table("all: right answers, then F1, with 95 % bounds", ("context", "share", "low", "high"), intervals),
         ],
         notes=[
@@ -264,6 +284,7 @@ def _told(rows: Sequence[Row], seed: int) -> dict[str, Any]:
         "chars": round(sum(chars) / len(rows)),
         "right": {name: mean(values, seed).to_json() for name, values in right.items()},
         "f1": {name: mean(values, seed).to_json() for name, values in f1.items()},
+        "bleu_1": {name: mean([row.bleu(name) for row in rows], seed).to_json() for name in CONTEXTS},
         "gap_closed": gap_closed(right["nothing"], right["memory"], right["gold"], seed).to_json(),
         "gap_closed_by_client": gap_closed(right["nothing"], right["client"], right["gold"], seed).to_json(),
         "gap_closed_f1": gap_closed(f1["nothing"], f1["memory"], f1["gold"], seed).to_json(),

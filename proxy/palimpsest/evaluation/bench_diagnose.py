@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from palimpsest.domain.ports import Embedder
+from palimpsest.errors import PolicyError
 from palimpsest.evaluation import model as models
 from palimpsest.evaluation import vectors
 from palimpsest.evaluation.assistant import BenchAssistant
 from palimpsest.evaluation.baselines.chunks import ENCODING
-from palimpsest.evaluation.command import numbers
 from palimpsest.evaluation.datasets import Conversation, Question, read
 from palimpsest.evaluation.diagnosis import CONDITIONS, Gaps, Segments, contains_match, gaps, spans, token_f1
 from palimpsest.evaluation.filling import Piece
@@ -111,13 +111,30 @@ class Scores:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--write-tokens", type=numbers, default=WRITE_TOKENS, metavar="N[,N]", help=f"write budgets ({WRITE_TOKENS})"
-    )
+    help = f"write budgets; 4%%: of the tokens of each conversation ({WRITE_TOKENS})"
+    parser.add_argument("--write-tokens", type=write_budgets, default=WRITE_TOKENS, metavar="N[,N%]", help=help)
+    parser.add_argument("--writers", metavar="NAME[,NAME]", help="only these (all)")
+    help = f"most tokens that the reader is given of a conversation ({FULL_TOKENS})"
+    parser.add_argument("--reader-tokens", type=int, default=FULL_TOKENS, metavar="N", help=help)
     parser.add_argument(
         "--damage", type=damage, metavar="STAGE:PERCENT", help="write:25 or retrieval:50, to validate the protocol"
     )
     models.add_arguments(parser)
+
+
+def write_budgets(text: str) -> list[str]:
+    """`5000,4%` as budgets, for argparse."""
+    found = text.split(",")
+    if not all(one.removesuffix("%").replace(".", "", 1).isdigit() for one in found):
+        raise ArgumentTypeError(f"{text}: expected numbers of tokens, or shares such as 4%")
+    return found
+
+
+def tokens_of(budget: str, conversation: Conversation) -> int:
+    """One of `write_budgets` for this conversation."""
+    if not budget.endswith("%"):
+        return int(budget)
+    return round(float(budget[:-1]) / 100 * token_count("\n".join(said.text for said in conversation.messages)))
 
 
 def damage(text: str) -> Damage:
@@ -132,18 +149,23 @@ async def run(given: Namespace) -> Report:
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     async with vectors.opened() as embedder, models.opened(given) as model:
         assistant = BenchAssistant(model) if model else None
-        found: dict[tuple[str, int], Scores] = {}
+        made = writers(embedder, model, assistant)
+        chosen = given.writers.split(",") if given.writers else [*made]
+        if unknown := [name for name in chosen if name not in made]:
+            raise PolicyError(f"--writers {unknown[0]}: is not known; there are {', '.join(made)}")
+        found: dict[tuple[str, str], Scores] = {}
         shared = Scores()
         ours = Scores()
         with progress() as bar:
             for conversation in bar.track(conversations, description="diagnosing"):
                 asked = answerable(conversation)
-                await _references(conversation, asked, shared, model)
+                await _references(conversation, asked, shared, model, given.reader_tokens)
                 await _ours(conversation, asked, ours, embedder, model)
-                for name, writer in writers(embedder, model, assistant).items():
-                    for tokens in given.write_tokens:
-                        scores = found.setdefault((name, tokens), Scores())
-                        await measure(conversation, asked, writer, tokens, embedder, model, given, scores)
+                for name in chosen:
+                    for budget in given.write_tokens:
+                        scores = found.setdefault((name, budget), Scores())
+                        tokens = tokens_of(budget, conversation)
+                        await measure(conversation, asked, made[name], tokens, embedder, model, given, scores)
     return report(given, conversations, found, shared, ours, [TURNS, SPANS, *([CONTAINS, F1] if model else [])])
 
 
@@ -196,13 +218,17 @@ async def measure(
 
 
 async def _references(
-    conversation: Conversation, asked: Sequence[ScorableQuestion], scores: Scores, model: Model | None
+    conversation: Conversation,
+    asked: Sequence[ScorableQuestion],
+    scores: Scores,
+    model: Model | None,
+    full_tokens: int,
 ) -> None:
     """TFC and OE: the same for every memory."""
     days = groupby(conversation.messages, key=lambda said: said.day)
     lines = "\n".join(line for day, stretch in days for line in (f"[{day}]", *(said.text for said in stretch)))
     encoding = encoder(ENCODING)
-    recent = encoding.decode(encoding.encode_ordinary(lines)[-FULL_TOKENS:])
+    recent = encoding.decode(encoding.encode_ordinary(lines)[-full_tokens:])
     full = Segments([recent])
     asking = []
     for one in asked:
@@ -262,13 +288,13 @@ def _within(ranked: Sequence[Piece]) -> list[str]:
 def report(
     given: Namespace,
     conversations: Sequence[Conversation],
-    found: dict[tuple[str, int], Scores],
+    found: dict[tuple[str, str], Scores],
     shared: Scores,
     ours: Scores,
     metrics: Sequence[str],
 ) -> Report:
     """One table a metric."""
-    rows: list[tuple[str, str, Scores]] = [(name, f"{tokens:,}", scores) for (name, tokens), scores in found.items()]
+    rows: list[tuple[str, str, Scores]] = [(name, budget, scores) for (name, budget), scores in found.items()]
     rows.append((Palimpsest.name, "all", ours))
     tables = []
     told: dict[str, Any] = {}
@@ -280,7 +306,7 @@ def report(
                 continue
             stored, retrieved = scores.mean(metric, "CSM"), scores.mean(metric, "RM")
             lines.append([name, tokens, stored, retrieved, gap.write, gap.retrieval, gap.verdict])
-            told.setdefault(metric, {}).setdefault(name, {})[tokens.replace(",", "")] = {
+            told.setdefault(metric, {}).setdefault(name, {})[tokens] = {
                 "CSM": stored,
                 "RM": retrieved,
                 "write": gap.write,

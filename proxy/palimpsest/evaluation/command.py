@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from palimpsest.console import terminal
 from palimpsest.domain.errors import PolicyError
@@ -23,6 +23,7 @@ from palimpsest.telemetry import logs
 if TYPE_CHECKING:
     from palimpsest.evaluation.model import Model
     from palimpsest.evaluation.palimpsest import Palimpsest
+    from palimpsest.evaluation.report import Report
     from palimpsest.evaluation.systems import System
 
 LIMIT = "questions of each conversation, or conversations where nothing is asked (0: all)"
@@ -46,8 +47,18 @@ BENCHMARKS: Mapping[str, str] = {
     "answers": "Answers of a real language model with memory, without, and at best.",
     "facts": "Facts that patterns take from messages, against judgements.",
     "implied": "Needs that nobody asks for, through the running proxy.",
+    "dual": "CALMem's two memories, each alone and both, through the running proxy.",
+    "paper": "A paper's own tables, its numbers beside ours.",
     "growth": "Recall, time and memory as the store grows.",
 }
+
+
+class BenchmarkModule(Protocol):
+    """What each `bench_NAME.py` holds."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    async def run(self, given: argparse.Namespace) -> Report: ...
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -62,8 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         added = names.add_parser(each, help=about, description=about)
         if each == name:
             module = _module(each)
-            _shared(added)
             module.add_arguments(added)
+            _shared(added)
             added.set_defaults(bench=module)
 
 
@@ -85,6 +96,14 @@ def run(given: argparse.Namespace) -> None:
         given.json.write_text(report.to_json(), encoding="utf-8")
     if given.plot:
         report.plot(given.plot)
+
+
+def parsed(name: str, arguments: list[str]) -> tuple[BenchmarkModule, argparse.Namespace]:
+    """One benchmark with the arguments that its command line would have."""
+    module, parser = _module(name), argparse.ArgumentParser()
+    module.add_arguments(parser)
+    _shared(parser)
+    return module, parser.parse_args(arguments)
 
 
 def budgets_flag(parser: argparse.ArgumentParser) -> None:
@@ -132,8 +151,9 @@ def numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def _module(name: str) -> Any:
-    return import_module(f"palimpsest.evaluation.bench_{name}")
+def _module(name: str) -> BenchmarkModule:
+    found: Any = import_module(f"palimpsest.evaluation.bench_{name}")
+    return found  # type: ignore[no-any-return]
 
 
 def _shared(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,10 @@ RM.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp
 
 import numpy as np
 
@@ -85,7 +87,14 @@ def contains_match(answer: str, gold: str) -> float:
 
 
 def token_f1(answer: str, gold: str) -> float:
-    """Harmonic mean of precision and recall of words, repeats counted."""
+    """Harmonic mean of precision and recall of words, repeats counted, as SQuAD does (Rajpurkar et al. 2016), 0..1."""
     said, wanted = normalised(answer), normalised(gold)
-    same = sum(min(said.count(word), wanted.count(word)) for word in set(wanted))
+    same = (Counter(said) & Counter(wanted)).total()
     return 2 * same / (len(said) + len(wanted)) if same else 0.0
+
+
+def bleu_1(answer: str, gold: str) -> float:
+    """BLEU-1: precision of words, repeats counted, less where the answer is shorter (Papineni et al. 2002), 0..1."""
+    said, wanted = normalised(answer), normalised(gold)
+    same = (Counter(said) & Counter(wanted)).total()
+    return same / len(said) * min(1.0, exp(1 - len(wanted) / len(said))) if same else 0.0

@@ -10,7 +10,6 @@ Read are the conversations of `datasets.py`, as far as their questions have an a
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,7 +34,7 @@ class Key:
     """
     What a right answer holds: `literal` if there is one, else `needed` of the `terms`.
 
-    `reference` is what token F1 compares an answer with.
+    `reference` is what token F1 and BLEU compare an answer with.
     """
 
     reference: str
@@ -48,12 +47,6 @@ class Key:
         if self.literal:
             return self.literal.casefold() in answer.casefold()
         return len(self.terms.intersection(query_terms(answer))) >= self.needed
-
-    def f1(self, answer: str) -> float:
-        """Words shared with the reference, as SQuAD counts them (Rajpurkar et al. 2016), 0..1."""
-        mine, theirs = Counter(normalised(answer)), Counter(normalised(self.reference))
-        shared = (mine & theirs).total()
-        return 2 * shared / (mine.total() + theirs.total()) if shared else 0.0
 
 
 @dataclass(frozen=True, slots=True)

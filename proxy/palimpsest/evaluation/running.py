@@ -13,10 +13,11 @@ import re
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -33,6 +34,7 @@ PATIENT = {  # what is measured is what memory says, not whether this machine is
     "PALIMPSEST_MEMORY__DEADLINE_MS": "20000",
     "PALIMPSEST_MODEL__DOWNLOAD": "never",
 }
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 _BLOCK = re.compile(rf"{BLOCK_OPEN}.*?{BLOCK_CLOSE}", re.DOTALL)
 
@@ -127,12 +129,13 @@ class RunningProxy:
 
 
 @asynccontextmanager
-async def opened(model: str) -> AsyncIterator[RunningProxy]:
+async def opened(model: str, settings: Mapping[str, str] = NO_SETTINGS) -> AsyncIterator[RunningProxy]:
     """
     A proxy that is up.
 
     Args:
         model: the name that requests ask for: the proxy sizes blocks by the window of that model.
+        settings: for its environment, by their names there.
 
     Raises:
         MemoryFault: it does not start.
@@ -141,7 +144,7 @@ async def opened(model: str) -> AsyncIterator[RunningProxy]:
     with tempfile.TemporaryDirectory(prefix="palimpsest-bench-") as folder:
         async with (
             ScriptedUpstream() as upstream,
-            _serving(upstream.url, Path(folder)) as (url, ended),
+            _serving(upstream.url, Path(folder), settings) as (url, ended),
             aiohttp.ClientSession(url, timeout=patience) as http,
         ):
             proxy = RunningProxy(http, upstream, model, ended)
@@ -150,7 +153,9 @@ async def opened(model: str) -> AsyncIterator[RunningProxy]:
 
 
 @asynccontextmanager
-async def _serving(upstream: str, folder: Path) -> AsyncIterator[tuple[str, Callable[[], str]]]:
+async def _serving(
+    upstream: str, folder: Path, settings: Mapping[str, str]
+) -> AsyncIterator[tuple[str, Callable[[], str]]]:
     """Its URL, and how it ended."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -158,7 +163,7 @@ async def _serving(upstream: str, folder: Path) -> AsyncIterator[tuple[str, Call
     file = folder / "log"
     with file.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, env={**PATIENT, **os.environ}, stdout=log, stderr=log
+            sys.executable, *command, env={**PATIENT, **os.environ, **settings}, stdout=log, stderr=log
         )
 
     def ended() -> str:

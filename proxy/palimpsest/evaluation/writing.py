@@ -7,6 +7,7 @@ walks through it, so they are left out; the others are read alike, by cosine.
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
@@ -41,7 +42,8 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 def writers(embedder: Embedder, model: Model | None, assistant: Assistant | None = None) -> Mapping[str, Writer]:
     """Every writer by its name; those that ask a model only where there is one."""
-    found: dict[str, Writer] = {"chunks": chunks, "extractive": extractive, "memorybank": memorybank}
+    found: dict[str, Writer] = {"random": by_chance, "chunks": chunks, "extractive": extractive}
+    found["memorybank"] = memorybank
     found |= {f"{name} by rule": by_rule(name) for name in WRITERS}
     if assistant is not None:
         found |= {f"{name} by model": by_model(name, assistant) for name in WRITERS}
@@ -120,12 +122,25 @@ async def extractive(conversation: Conversation, tokens: int) -> Sequence[Piece]
     ]
 
 
+async def by_chance(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+    """Whole messages, drawn by lot: what any writer must beat. The same ones in every run."""
+    pieces = [_dated(conversation, Piece(said.text, (at,))) for at, said in enumerate(conversation.messages)]
+    order = list(range(len(pieces)))
+    random.Random(conversation.id).shuffle(order)
+    return _fitting(pieces, order, tokens)
+
+
 async def memorybank(conversation: Conversation, tokens: int) -> Sequence[Piece]:
     """The turns of which most is retained; the others are forgotten."""
     turns = turn_pairs(conversation.messages)
     pieces = [_dated(conversation, Piece(turn.content, turn.messages)) for turn in turns]
+    return _fitting(pieces, np.argsort(-retention(turns), kind="stable").tolist(), tokens)
+
+
+def _fitting(pieces: Sequence[Piece], order: Sequence[int], tokens: int) -> Sequence[Piece]:
+    """Those that a budget takes, asked for in an order, as they were told."""
     kept = []
-    for at in np.argsort(-retention(turns), kind="stable"):
+    for at in order:
         length = token_count(pieces[at].text)
         if length <= tokens:
             kept.append(at)

@@ -1,7 +1,12 @@
 """What every baseline must do, whichever it is."""
 
+import json
+from collections import defaultdict
+from pathlib import Path
+
 import pytest
 from palimpsest.evaluation.baselines.known import BASELINES
+from palimpsest.evaluation.baselines.lantern import Lantern
 
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
@@ -39,3 +44,40 @@ async def test_what_is_still_seen_is_not_told(name: str) -> None:
 async def test_what_comes_back_was_stored(name: str) -> None:
     async with BASELINES[name](WordEmbedder()).opened(CONVERSATION) as reader:
         assert "leaves at nine" in "\n".join(await reader.stored())
+
+
+TALK = json.loads((Path(__file__).parents[2] / "everyday" / "english.json").read_text("utf-8"))["sets"]["en"]
+FACTS = [
+    line
+    for at, fact in enumerate(TALK["facts"])
+    for line in (
+        f"user: {fact['fact']}",
+        "assistant: Noted.",
+        f"user: {TALK['filler'][at % len(TALK['filler'])]}",
+        "assistant: There are several ways to look at it.",
+    )
+]
+
+
+@pytest.mark.parametrize("name", [name for name in BASELINES if name not in ("recent", "extractive")])
+async def test_no_baseline_that_reads_the_question_is_worse_than_chance(name: str) -> None:
+    ahead = []  # share of all messages that come before the one that answers; what does not come is as good as chance
+    async with BASELINES[name](WordEmbedder()).opened(told(*FACTS)) as reader:
+        for at, fact in enumerate(TALK["facts"]):
+            ranked = (await reader.pack(fact["question"], 6000)).ranked
+            ahead.append(ranked.index(4 * at) / len(FACTS) if 4 * at in ranked else 0.5)
+    assert sum(ahead) / len(ahead) < 0.4
+
+
+@pytest.mark.parametrize("name", [name for name in BASELINES if name.startswith("lantern")])
+async def test_no_list_of_a_baseline_is_worse_than_chance(name: str) -> None:
+    ahead = defaultdict[str, list[float]](list)  # share of all entries that a list puts before the one that answers
+    reader_of = BASELINES[name](WordEmbedder())
+    assert isinstance(reader_of, Lantern)
+    async with reader_of.opened(told(*FACTS)) as reader:
+        for at, fact in enumerate(TALK["facts"]):
+            for listed, values in (await reader.lists(fact["question"])).items():
+                own = values[2 * at]
+                ahead[listed].append(float((values > own).mean() + (values == own).mean() / 2))
+    means = {listed: sum(shares) / len(shares) for listed, shares in ahead.items()}
+    assert max(means.values()) < 0.52 and max(means["meaning"], means["words"]) < 0.25, means

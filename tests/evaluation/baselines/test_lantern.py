@@ -1,11 +1,8 @@
-import json
-from collections import defaultdict
-from pathlib import Path
-
 from palimpsest.core.archive.chunking import ASKS, TELLS, WISHES, tags
-from palimpsest.evaluation.baselines.lantern import Lantern, LanternWithChunks
+from palimpsest.evaluation.baselines.lantern import Lantern, LanternWithChunks, RerankedLantern, UnweightedLantern
 from palimpsest.evaluation.turns import hints
 
+from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 
@@ -35,21 +32,27 @@ async def test_words_that_full_text_search_would_obey_are_only_words() -> None:
         assert (await reader.pack('NEAR( "quote" OR ) AND * -x:', 6000)).messages == (0, 1)
 
 
-async def test_no_list_that_reads_the_question_is_worse_than_chance() -> None:
-    talk = json.loads((Path(__file__).parents[2] / "everyday" / "english.json").read_text("utf-8"))["sets"]["en"]
-    filler = talk["filler"]
-    lines = []
-    for at, fact in enumerate(talk["facts"]):
-        lines += [f"user: {fact['fact']}", "assistant: Noted."]
-        lines += [f"user: {filler[at % len(filler)]}", "assistant: There are several ways to look at it."]
-    ahead = defaultdict[str, list[float]](list)  # share of all entries that a list puts before the one that answers
-    async with Lantern(WordEmbedder()).opened(told(*lines)) as reader:
-        for at, fact in enumerate(talk["facts"]):
-            for name, values in (await reader.lists(fact["question"])).items():
-                ahead[name].append(float((values > values[2 * at]).mean()))
-    assert sum(ahead["meaning"]) / len(ahead["meaning"]) < 0.25
-    assert sum(ahead["words"]) / len(ahead["words"]) < 0.25
-    assert sum(ahead["hints"]) / len(ahead["hints"]) < 0.5
+async def test_without_weights_what_was_said_last_does_not_come_before_what_was_asked_for() -> None:
+    old = told(*FILLER[:2], "user: which port?", "assistant: the collector listens on 9102", *FILLER[2:], apart_seconds=86_400.0)
+    question = "On which port does the collector listen?"
+    async with Lantern(WordEmbedder()).opened(old) as reader:
+        assert set(await reader.lists(question)) == {"meaning", "words", "hints", "importance"}
+        dated = (await reader.pack(question, 6000)).ranked
+    async with UnweightedLantern(WordEmbedder()).opened(old) as reader:
+        assert set(await reader.lists(question)) == {"meaning", "words", "hints"}
+        assert (await reader.pack(question, 6000)).ranked.index(3) <= dated.index(3)
+
+
+async def test_a_model_orders_the_first_candidates_in_one_call() -> None:
+    talk = told(*FILLER)
+    async with Lantern(WordEmbedder()).opened(talk) as reader:
+        usual = (await reader.pack("topic 7", 6000)).ranked
+    async with asking(lambda _: "3, 1, 99, 3") as (model, sent):
+        async with RerankedLantern(WordEmbedder(), model).opened(talk) as reader:
+            ranked = (await reader.pack("topic 7", 6000)).ranked
+    assert len(sent) == 1 and "[20] " in sent[0]["messages"][0]["content"]
+    assert ranked[:6] == (*usual[4:6], *usual[0:2], *usual[2:4]), "those that it leaves out come behind"
+    assert ranked[6:] == usual[6:]
 
 
 def test_our_own_judgements_of_a_text_are_no_hints() -> None:

@@ -12,7 +12,7 @@ from palimpsest.evaluation.baselines.chunks import VerbatimChunks
 from palimpsest.evaluation.baselines.dense import DenseTurns
 from palimpsest.evaluation.baselines.epc import Epc
 from palimpsest.evaluation.baselines.extractive import Extractive
-from palimpsest.evaluation.baselines.lantern import Lantern, LanternWithChunks
+from palimpsest.evaluation.baselines.lantern import Lantern, LanternWithChunks, RerankedLantern, UnweightedLantern
 from palimpsest.evaluation.baselines.memgpt import MemGpt
 from palimpsest.evaluation.baselines.memorybank import MemoryBank
 from palimpsest.evaluation.baselines.recent import MostRecent
@@ -30,12 +30,13 @@ BASELINES: Mapping[str, Callable[[Embedder], System]] = {
         Bm25,
         MemoryBank,
         Lantern,
+        UnweightedLantern,
         LanternWithChunks,
     )
 }
 """Those that need no language model, in the order of tables."""
 
 MODEL_BASELINES: Mapping[str, Callable[[Embedder, Model], System]] = {
-    system.name: system for system in (Summary, TwoPassSummary, Epc, MemGpt)
+    system.name: system for system in (Summary, TwoPassSummary, Epc, MemGpt, RerankedLantern)
 }
 """Those that need one."""
