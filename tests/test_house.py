@@ -22,6 +22,7 @@ PACKAGE = ROOT / "proxy" / "palimpsest"
 
 # About more than one file, so there is none that they could mirror.
 WHOLE = {
+    "test_benchmarks.py",
     "test_clients.py",
     "test_deploy.py",
     "test_endure.py",
@@ -31,6 +32,7 @@ WHOLE = {
     "test_isolation.py",
     "test_monitoring.py",
     "test_network.py",
+    "test_paper_presets.py",
     "test_postgres.py",
     "test_documents.py",
     "test_recorded.py",

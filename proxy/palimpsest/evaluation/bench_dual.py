@@ -1,11 +1,11 @@
 """
 Benchmark: CALMem's two memories, each alone and both, through the running proxy. Its section 9.7, without a judge.
 
-A chat in which facts are told, with facts taken by patterns where CALMem's agent writes them. *Context recovery*: each
-question in a new conversation of the same user; recovered where what the model sees holds the words of a right answer.
-*Fact consistency*: the same chat goes on after its client kept four messages, with a message that asks for nothing;
-consistent is a fact whose words the model still sees. *Semantic only* is what blocks tell as facts, and nothing that
-they quote.
+A chat in which facts are told; then a new conversation of the same user. *Context recovery*: it begins with a question;
+recovered where what the model sees holds the words of a right answer. *Fact consistency*: it begins with a message that
+asks for nothing; consistent is each fact whose words the model sees all the same. *Semantic* is what blocks tell as
+facts, and nothing that they quote: taken from the chat by patterns, or written by an agent that keeps all that it is
+told, by the tool remember_fact, with room for all of it as in CALMem.
 """
 
 from __future__ import annotations
@@ -18,14 +18,23 @@ import numpy as np
 
 from palimpsest.core.block.fact_lines import ROLE
 from palimpsest.evaluation import running
-from palimpsest.evaluation.bench_answers import GO_ON, KEPT_MESSAGES, SUMMARY, SYSTEM, headers_of, past
-from palimpsest.evaluation.questions import FactQuestion, Talk, talks
+from palimpsest.evaluation.bench_answers import GO_ON, SYSTEM, headers_of, past
+from palimpsest.evaluation.questions import Talk, talks
 from palimpsest.evaluation.report import Report, Table, progress
 from palimpsest.evaluation.running import RunningProxy
 
 MODEL = "gpt-4o"  # its window decides nothing here: the chats are short
-NONE, EPISODIC, SEMANTIC, BOTH = SYSTEMS = ("no memory", "episodic only", "semantic only", "both")
+NONE, EPISODIC = "no memory", "episodic only"
+SEMANTIC, BOTH = "semantic only", "both"
+BY_AGENT = ", written by an agent"
+SYSTEMS = (NONE, EPISODIC, SEMANTIC, BOTH, SEMANTIC + BY_AGENT, BOTH + BY_AGENT)
 FACTS = {"PALIMPSEST_FACTS__POLICY": "use"}
+AGENT = FACTS | {
+    "PALIMPSEST_FACTS__TOKENS": "4000",
+    "PALIMPSEST_MCP__ENABLED": "true",
+    "PALIMPSEST_MCP__TOOLS": '["remember_fact"]',
+}
+SLOT_WORDS = 4  # of a fact, as its name
 RECOVERY, CONSISTENCY = "context recovery", "fact consistency"
 
 Cells = dict[tuple[str, str], list[float]]
@@ -41,35 +50,33 @@ async def run(given: Namespace) -> Report:
     languages = given.languages.split(",")
     found = [talk for path in given.data for talk in talks(path, [], given.limit, languages, given.seed)]
     cells: Cells = defaultdict(list)
-    for settings in ({}, FACTS):
+    for settings, way in (({}, None), (FACTS, ""), (AGENT, BY_AGENT)):
         async with running.opened(MODEL, settings) as proxy:
             with progress() as bar:
-                for talk in bar.track(found, description="with facts" if settings else "without facts"):
-                    await _measure(proxy, talk, bool(settings), cells)
+                for talk in bar.track(found, description="episodic" if way is None else f"with facts{way}"):
+                    await _measure(proxy, talk, way, cells)
     return report(given, found, cells)
 
 
-async def _measure(proxy: RunningProxy, talk: Talk, with_facts: bool, cells: Cells) -> None:
+async def _measure(proxy: RunningProxy, talk: Talk, way: str | None, cells: Cells) -> None:
+    """`way`: which facts there are; None: none."""
     await past(proxy, talk)
-    kept = [SYSTEM, SUMMARY, *talk.messages[: talk.turns[-1] + 1][-KEPT_MESSAGES:], GO_ON[0]]
+    if way == BY_AGENT:
+        told = [" ".join(talk.text(at).split()) for asked in talk.asked for at in asked.gold]
+        facts = [
+            {"subject": "user", "slot": " ".join(t.split()[:SLOT_WORDS]), "value": t, "category": "note"} for t in told
+        ]
+        await proxy.remember(facts, **headers_of(talk, ""))
     # read-only: every question meets the same memory
-    named = headers_of(talk, "") | {"x_palimpsest_memory": "read-only"}
-    went_on = await proxy.send(kept, "?", **named)
-    client = "\n".join(str(message["content"]) for message in kept)
-    for asked in talk.asked:
-        _add(cells, CONSISTENCY, asked, client, went_on.added, with_facts)
     named = headers_of(talk, "new") | {"x_palimpsest_memory": "read-only"}
+    went_on = await proxy.send([SYSTEM, GO_ON[0]], "?", **named)
     for asked in talk.asked:
         got = await proxy.send([SYSTEM, {"role": "user", "content": asked.text}], "?", **named)
-        _add(cells, RECOVERY, asked, "", got.added, with_facts)
-
-
-def _add(cells: Cells, measure: str, asked: FactQuestion, client: str, added: str, with_facts: bool) -> None:
-    """What the client shows counts for every system."""
-    facts = "\n".join(line for line in added.splitlines() if line.startswith(ROLE))
-    told = {SEMANTIC: facts, BOTH: added} if with_facts else {NONE: "", EPISODIC: added}
-    for system, text in told.items():
-        cells[system, measure].append(float(asked.key.holds(f"{client}\n{text}")))
+        for measure, added in ((RECOVERY, got.added), (CONSISTENCY, went_on.added)):
+            facts_told = "\n".join(line for line in added.splitlines() if line.startswith(ROLE))
+            seen = {NONE: "", EPISODIC: added} if way is None else {SEMANTIC + way: facts_told, BOTH + way: added}
+            for system, text in seen.items():
+                cells[system, measure].append(float(asked.key.holds(text)))
 
 
 def report(given: Namespace, found: Sequence[Talk], cells: Mapping[tuple[str, str], Sequence[float]]) -> Report:
@@ -88,5 +95,5 @@ def report(given: Namespace, found: Sequence[Talk], cells: Mapping[tuple[str, st
                 [(k, *v.values()) for k, v in told.items()],
             )
         ],
-        ["Facts are taken by patterns, no agent writes them; whether an answer would be right nobody judges."],
+        ["The agent is a script that keeps every sentence as it was told; nobody judges an answer."],
     )

@@ -9,6 +9,8 @@ path of the figure in its JSON. How far the two can be compared is part of the r
 
 from __future__ import annotations
 
+import re
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +33,8 @@ COMPARISONS = {
     "metric": "other metric",
     "none": "not run",
 }
+
+_NAMED = re.compile(r"\{(\w+)\}")  # a folder of data among the flags
 
 Cell = str | float | int | None
 
@@ -101,12 +105,7 @@ def of(file: Path) -> Paper:
     """
     told = yaml.safe_load(file.read_text("utf-8"))
     runs = {
-        name: Run(
-            one["bench"],
-            one.get("data", []),
-            one.get("flags", "").split(" ") if one.get("flags") else [],
-            one.get("model", False),
-        )
+        name: Run(one["bench"], one.get("data", []), shlex.split(one.get("flags", "")), one.get("model", False))
         for name, one in told["runs"].items()
     }
     tables = {name: [_row(one) for one in rows] for name, rows in told["tables"].items()}
@@ -141,17 +140,19 @@ def figure(found: Any, path: Sequence[str]) -> Any:
 
 def _lacks(one: Run, given: Namespace) -> str:
     there = {path.name for path in given.data}
-    if absent := [name for name in one.data if name not in there]:
+    wanted = [*one.data, *(name for flag in one.flags for name in _NAMED.findall(flag))]
+    if absent := [name for name in wanted if name not in there]:
         return f"needs {' and '.join(absent)}"
     return "needs --model" if one.model and not given.model else ""
 
 
 def _arguments(one: Run, given: Namespace) -> tuple[BenchmarkModule, Namespace]:
-    paths = [str(path) for name in one.data for path in given.data if path.name == name]
-    flags = [*one.flags, "--limit", str(given.limit), "--seed", str(given.seed)]
+    paths = {path.name: str(path) for path in given.data}
+    flags = [_NAMED.sub(lambda found: paths[found[1]], flag) for flag in one.flags]
+    flags += ["--limit", str(given.limit)] if given.limit else []
     if one.model:
         flags += ["--model", given.model, *(["--upstream", given.upstream] if given.upstream else [])]
-    return parsed(one.bench, [*paths, *flags])
+    return parsed(one.bench, [*(paths[name] for name in one.data), *flags, "--seed", str(given.seed)])
 
 
 def report_of(paper: Paper, found: Mapping[str, Any], missing: Mapping[str, str]) -> Report:

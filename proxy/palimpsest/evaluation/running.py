@@ -21,6 +21,10 @@ from types import MappingProxyType
 from typing import Any
 
 import aiohttp
+import httpx2
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult
 
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
 from palimpsest.domain.errors import MemoryFault
@@ -57,13 +61,19 @@ class RunningProxy:
     """Open it with `opened`."""
 
     def __init__(
-        self, http: aiohttp.ClientSession, upstream: ScriptedUpstream, model: str, ended: Callable[[], str]
+        self,
+        http: aiohttp.ClientSession,
+        url: str,
+        upstream: ScriptedUpstream,
+        model: str,
+        ended: Callable[[], str],
     ) -> None:
         """
         Args:
             ended: how the proxy's process ended; "" while it runs.
         """
         self._http = http
+        self._url = url
         self._ended = ended
         self._upstream = upstream
         self._model = model
@@ -91,6 +101,27 @@ class RunningProxy:
                 int(answer.headers.get(f"x-palimpsest-{name}", "0")) for name in ("recalled", "added-tokens")
             )
         return Forwarded(self._upstream.received[-1].json["messages"], recalled, tokens)
+
+    async def remember(self, facts: Sequence[Json], **named: str) -> None:
+        """
+        Write facts as an agent does, by the tool remember_fact; `mcp` has to be switched on.
+
+        Args:
+            facts: arguments of the tool, each.
+            named: as of `send`.
+
+        Raises:
+            MemoryFault: one is refused.
+        """
+        headers = {name.replace("_", "-"): value for name, value in named.items()}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(f"{self._url}/mcp", http_client=http)) as client,
+        ):
+            for fact in facts:
+                answer = await client.call_tool("remember_fact", fact)
+                if not isinstance(answer, CallToolResult) or answer.is_error:
+                    raise MemoryFault(f"remembering a fact through the proxy: {answer}")
 
     async def indexed(self) -> None:
         """
@@ -147,7 +178,7 @@ async def opened(model: str, settings: Mapping[str, str] = NO_SETTINGS) -> Async
             _serving(upstream.url, Path(folder), settings) as (url, ended),
             aiohttp.ClientSession(url, timeout=patience) as http,
         ):
-            proxy = RunningProxy(http, upstream, model, ended)
+            proxy = RunningProxy(http, url, upstream, model, ended)
             await proxy.started()
             yield proxy
 

@@ -27,7 +27,8 @@ from palimpsest.settings.prices import price_of
 from palimpsest.settings.providers import providers
 
 PREFIX = "PALIMPSEST_"
-PRESETS = ("default", "personal")  # that somebody who serves may name
+PAPERS = ("lantern", "calmem", "whenloss", "lightmem3", "lightmem-slm")
+PRESETS = ("default", "personal", *(f"paper-{name}" for name in PAPERS))  # that somebody who serves may name
 CONFIG_ENV = "PALIMPSEST_CONFIG"
 POLICY_ENV = "PALIMPSEST_POLICY_JSON"  # how a start hands its whole policy to its worker processes
 POLICY_FILE_ENV = "PALIMPSEST_POLICY_FILE"  # file of the one that came into force since, if any

@@ -33,7 +33,13 @@ async def test_words_that_full_text_search_would_obey_are_only_words() -> None:
 
 
 async def test_without_weights_what_was_said_last_does_not_come_before_what_was_asked_for() -> None:
-    old = told(*FILLER[:2], "user: which port?", "assistant: the collector listens on 9102", *FILLER[2:], apart_seconds=86_400.0)
+    old = told(
+        *FILLER[:2],
+        "user: which port?",
+        "assistant: the collector listens on 9102",
+        *FILLER[2:],
+        apart_seconds=86_400.0,
+    )
     question = "On which port does the collector listen?"
     async with Lantern(WordEmbedder()).opened(old) as reader:
         assert set(await reader.lists(question)) == {"meaning", "words", "hints", "importance"}
@@ -47,9 +53,11 @@ async def test_a_model_orders_the_first_candidates_in_one_call() -> None:
     talk = told(*FILLER)
     async with Lantern(WordEmbedder()).opened(talk) as reader:
         usual = (await reader.pack("topic 7", 6000)).ranked
-    async with asking(lambda _: "3, 1, 99, 3") as (model, sent):
-        async with RerankedLantern(WordEmbedder(), model).opened(talk) as reader:
-            ranked = (await reader.pack("topic 7", 6000)).ranked
+    async with (
+        asking(lambda _: "3, 1, 99, 3") as (model, sent),
+        RerankedLantern(WordEmbedder(), model).opened(talk) as reader,
+    ):
+        ranked = (await reader.pack("topic 7", 6000)).ranked
     assert len(sent) == 1 and "[20] " in sent[0]["messages"][0]["content"]
     assert ranked[:6] == (*usual[4:6], *usual[0:2], *usual[2:4]), "those that it leaves out come behind"
     assert ranked[6:] == usual[6:]
