@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation import bench_paper
 from palimpsest.evaluation.bench_paper import COMPARISONS, FOLDER, PAPERS, figure, of, report_of
 from palimpsest.evaluation.command import BENCHMARKS, parsed

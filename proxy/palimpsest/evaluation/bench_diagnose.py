@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.ports import Embedder
-from palimpsest.errors import PolicyError
 from palimpsest.evaluation import model as models
 from palimpsest.evaluation import vectors
 from palimpsest.evaluation.assistant import BenchAssistant

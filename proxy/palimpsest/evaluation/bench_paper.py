@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation import model as models
 from palimpsest.evaluation.command import BenchmarkModule, parsed
 from palimpsest.evaluation.report import Report, Table, provenance
