@@ -60,7 +60,8 @@ def digest_of(noted: dict[str, Any], table: str, root: Path = ROOT) -> str:
         root: of a checkout. A module that is not there counts as empty.
     """
     listed = [path for name in noted["tables"][table]["of"] for path in noted["parts"].get(name, [name])]
-    files = {file for path in listed for file in modules_of(root / SOURCE / path)}
+    files = {file for path in listed if path[0] != "-" for file in modules_of(root / SOURCE / path)}
+    files -= {file for path in listed if path[0] == "-" for file in modules_of(root / SOURCE / path[1:])}
     does = sorted(repr(shape(ast.parse(file.read_text("utf-8")))) for file in files)
     return sha256("\n".join(does).encode()).hexdigest()[:DIGEST_CHARS]
 

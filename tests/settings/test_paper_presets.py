@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.load import PRESETS, load
 
-from tests.running import ROOT, Conversation, Proxy, memory_in, rows, texts, upstream_on_a_thread
+from tests.running import ROOT, Conversation, Proxy, memory_in, rows, upstream_on_a_thread
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("model_folder")]
 
@@ -82,10 +82,10 @@ async def test_calmem_tells_facts_that_the_agent_wrote_and_passages_in_the_syste
         await remember(proxy, {"subject": "user", "slot": "diet", "value": "no cashews at all", "category": "note"})
         other = Conversation(proxy, KEY, headers=ANN | {"x_palimpsest_conversation": "other"})
         other.say("On which port does the collector of the staging worker listen?")
-        block = memory_in(sent(upstream))
-        assert "no cashews at all" in block and "7431" in block
-        assert sent(upstream)["messages"][0]["role"] == "system"
-        assert "7431" in texts({"messages": sent(upstream)["messages"][:1]})
+        other.say("Thanks, and what should I cook tonight?")
+        system, *_ = sent(upstream)["messages"]
+        assert system["role"] == "system" and "7431" in memory_in({"messages": [system]})
+        assert "no cashews at all" in memory_in(sent(upstream))
 
 
 @pytest.mark.parametrize("preset", ["paper-whenloss", "paper-lightmem3", "paper-lightmem-slm"])

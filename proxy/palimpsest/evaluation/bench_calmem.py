@@ -198,7 +198,7 @@ def report(
         notes=[
             f"{n} questions whose evidence is known. P@5 could be {told[next(iter(told))]['p_at_5_bound']:.3f} at most:"
             " few questions have five messages of evidence.",
-            "Kinds are those of the archive, by rule. Facts that an agent writes, CALMem's semantic memory: bench dual.",
+            "Kinds are those of the archive, by rule. Facts that an agent writes: bench dual.",
             "Vectors of the stores that searches are timed in are random but for the conversations' own.",
         ],
         draw=lambda figure: lines(
