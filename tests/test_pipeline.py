@@ -363,6 +363,19 @@ async def test_request_goes_on_untouched_where_memory_has_no_store(patient: Hous
         assert (prepared.body, said(prepared, "note"), said(prepared, "event")) == (body, "fault", "start")
 
 
+@pytest.mark.parametrize("headers", [HEADERS, READ_ONLY])
+async def test_request_that_comes_too_late_while_the_store_fails_says_that_it_fails(
+    house: House, headers: RawHeaders
+) -> None:
+    house.data.write_text("a file stands in the way")
+    async with house.running():
+        await house.prepare(user("When does the ferry leave?"))
+        await asyncio.to_thread(until, lambda: house.memory.archivist.is_failing, "writing to fail")
+        with house.busy():
+            body, prepared = await house.prepare(user(LONG), headers=headers)
+        assert (prepared.body, said(prepared, "note")) == (body, "fault")
+
+
 async def test_a_mistyped_memory_header_keeps_the_request_out_of_the_archive_and_says_so(patient: House) -> None:
     async with patient.running():
         mistyped = (*HEADERS, (b"x-palimpsest-memory", b"offf"))

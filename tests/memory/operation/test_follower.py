@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.operation.follower import Follower, Listen
 from palimpsest.store.engine.sqlite.database import Database
@@ -127,3 +128,15 @@ async def test_listener_that_fails_is_said_and_called_again_and_keeps_nobody_els
     broken.fails = False
     await follower.look()
     assert follower.troubles == ()
+
+
+async def test_a_database_that_could_not_be_opened_is_opened_as_soon_as_it_can(tmp_path: Path) -> None:
+    path, heard = tmp_path / "some.db", Heard()
+    path.write_bytes(b"no database" * 1000)
+    database = Database(path)
+    with pytest.raises(MemoryFault, match="not a database"):
+        await database.open()
+    async with following(database, **{ERASURES: heard}):
+        path.unlink()
+        await heard.comes_to(1)
+    await database.close()

@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[3]
 STORE = Path(palimpsest.__path__[0]) / "store"
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 USER = "nobody"  # PostgreSQL does not serve root
+COLLECTED = "TEST_STATEMENTS"  # the folder that a quick run has left them in; else they are run once more
 CALLERS = ("store", "index", "memory", "transfer", "mcp", "commands", "edge/admin", "contract")
 """Folders of tests that call the store."""
 
@@ -103,11 +104,14 @@ def said_in(source: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def of_the_store(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What the store gave to the database in these tests, without what they asked themselves."""
-    folder = tmp_path_factory.mktemp("statements")
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "--statements", folder]
-    command += [f"tests/{name}" for name in CALLERS]
-    subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)  # one that fails says so elsewhere
+    """What the store gave to the database in the quick tests, without what they asked themselves."""
+    if collected := os.environ.get(COLLECTED):
+        folder = Path(collected)
+    else:
+        folder = tmp_path_factory.mktemp("statements")
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "--statements", folder]
+        command += [f"tests/{name}" for name in CALLERS]
+        subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)  # one that fails says so elsewhere
     given = {sql for file in folder.iterdir() for sql in json.loads(file.read_text())}
     own = {pattern for file in (ROOT / "tests").rglob("*.py") for pattern in said_in(file.read_text())}
     of_tests = re.compile("|".join(one for one in own if re.match(r"\s*[A-Z]{4,}", one)), re.S)

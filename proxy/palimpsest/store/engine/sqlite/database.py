@@ -106,12 +106,12 @@ class Database:
 
     async def follow_file(self) -> None:
         """
-        Open the file anew where it was removed or replaced while it was open, as whoever writes notices by itself.
+        Open the file anew where that has failed, or it was removed or replaced since, as whoever writes does by itself.
 
         Raises:
             MemoryFault, PolicyError: as of `open`.
         """
-        if self._writer is not None and self._is_replaced():
+        if self.error if self._writer is None else self._is_replaced():
             await self.open()
 
     async def close(self) -> None:
