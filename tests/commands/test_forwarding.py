@@ -6,12 +6,13 @@ from palimpsest.domain.errors import PolicyError
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.load import load_bare
 
+from tests.faults.flowing import IMPATIENT
 from tests.running import Conversation, Proxy, until
 
 
 @pytest.fixture
 def anyway(tmp_path: Path, upstream: ScriptedUpstream) -> Proxy:
-    proxy = Proxy(tmp_path / "data", upstream.url)
+    proxy = Proxy(tmp_path / "data", upstream.url, IMPATIENT)
     upstream.script = lambda _: "hello"
     proxy.words = ["--forward-anyway"]
     return proxy

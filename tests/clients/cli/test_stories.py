@@ -45,9 +45,10 @@ def speaking(program: Program) -> Callable[[Json], Reply | str]:
 
 @pytest.mark.parametrize("kind", [Aider, ClaudeCode, Cline, Codex, CodexWithOpenAI, Continue, OpenCode])
 def test_client_works_as_without_the_proxy(
-    kind: Kind, base_url: str, key: str, upstream: ScriptedUpstream, tmp_path: Path
+    kind: Kind, proxy: Proxy, key: str, upstream: ScriptedUpstream, tmp_path: Path
 ) -> None:
-    program = kind(tmp_path / "home", base_url, key)
+    """`tests/clients/test_parity.py` runs most of them without it, too, and compares what they send."""
+    program = kind(tmp_path / "home", proxy.url, key)
     (program.work / "notes.txt").write_text(NOTES)
     upstream.script = speaking(program)
     assert NOTES_SAY in program.say("Who has the keys?")
