@@ -32,7 +32,7 @@ from palimpsest.core.block.pressure import pressure, reply_room
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.decision import Decision
-from palimpsest.core.facts.choice import FactChoice, choose_facts, wanted
+from palimpsest.core.facts.choice import FactChoice, Telling, choose_facts, wanted
 from palimpsest.core.history.lineage import extended, follows, trace
 from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
 from palimpsest.core.history.request_roles import intent_of
@@ -265,18 +265,16 @@ def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, current: Cur
         return decision
     chat, now = reading.chat, diagnosis.pressure
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
-    chosen = choose_facts(
-        current,
+    telling = Telling(
         decision.conversation,
-        not facts.since,
-        block is not None and block.kind is BlockKind.RECALL,
-        told(stored.block.text for stored in decision.replayed.standing),
-        frozenset(chain(reading.history_fulls, held)),
-        block.occurrences if block else (),
-        newest_question(chat, rules.signals.asides),
-        rules.policy.facts.tokens,
-        lambda text: rules.count(text, chat.model),
+        is_whole=not facts.since,
+        is_answered=block is not None and block.kind is BlockKind.RECALL,
+        statements=told(stored.block.text for stored in decision.replayed.standing),
+        visible=frozenset(chain(reading.history_fulls, held)),
+        quoted=block.occurrences if block else (),
+        question=newest_question(chat, rules.signals.asides),
     )
+    chosen = choose_facts(current, telling, rules.policy.facts.tokens, lambda text: rules.count(text, chat.model))
     decision = replace(decision, fact_choice=chosen)
     if not chosen.lines:
         return decision

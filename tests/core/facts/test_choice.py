@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from palimpsest.core.block.fact_lines import told, with_facts
-from palimpsest.core.facts.choice import LAG_SECONDS, FactChoice, choose_facts
+from palimpsest.core.facts.choice import LAG_SECONDS, FactChoice, Telling, choose_facts
 from palimpsest.domain import CurrentFact, CurrentFacts, Fact, FactCategory, Stated
 
 from tests.core.facts.telling import SAID_AT, fact, standing
@@ -30,9 +30,8 @@ def said(
     room_tokens: int = 1000,
 ) -> FactChoice:
     held = CurrentFacts(facts, tuple(one.fact for one in ended), since)
-    return choose_facts(
-        held, "c-now", is_whole, is_answered, statements or {}, visible, quoted, question, room_tokens, len
-    )
+    telling = Telling("c-now", is_whole, is_answered, statements or {}, visible, quoted, question)
+    return choose_facts(held, telling, room_tokens, len)
 
 
 def told_in(found: FactChoice) -> Mapping[str, bool]:

@@ -101,18 +101,25 @@ def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -
     )
 
 
-def choose_facts(
-    current: CurrentFacts,
-    conversation: str,
-    is_whole: bool,
-    is_answered: bool,
-    statements: Mapping[str, bool],
-    visible: Set[int],
-    quoted: Collection[int],
-    question: str,
-    room_tokens: int,
-    count: Callable[[str], int],
-) -> FactChoice:
+@frozen
+class Telling:
+    """
+    The request in which facts may be told.
+
+    `is_whole`: all that stand may be told, else only what changed. `is_answered`: recall found messages that may answer
+    the question: nothing is told that is not near to it, too.
+    """
+
+    conversation: str  # public id of the one that the request continues
+    is_whole: bool
+    is_answered: bool
+    statements: Mapping[str, bool]  # told by blocks that the model sees, as `fact_lines.told`
+    visible: Set[int]  # fingerprints of the messages that it sees
+    quoted: Collection[int]  # occurrences that the new block quotes
+    question: str
+
+
+def choose_facts(current: CurrentFacts, telling: Telling, room_tokens: int, count: Callable[[str], int]) -> FactChoice:
     """
     Choose what to tell: what changed, then pinned facts, the user's wishes, what is near to the question, and the rest.
 
@@ -120,20 +127,14 @@ def choose_facts(
     decisions and settings are told where the question is near to them: a line that nobody needs distracts.
 
     Args:
-        conversation: public id of the one that the request continues.
-        is_whole: all that stand may be told, else only what changed.
-        is_answered: recall found messages that may answer the question: nothing is told that is not near to it, too.
-        statements: told by blocks that the model sees, as `fact_lines.told`.
-        visible: fingerprints of the messages that it sees.
-        quoted: occurrences that the new block quotes.
         room_tokens: for all lines together.
         count: tokens of a text.
     """
     left_out: Counter[str] = Counter()
-    asked = frozenset(query_terms(question))
-    tellable = [*_ended(current, statements)]
+    asked = frozenset(query_terms(telling.question))
+    tellable = [*_ended(current, telling.statements)]
     for one in current.facts:
-        found = _tellable(one, current.since, conversation, is_whole, is_answered, statements, visible, quoted, asked)
+        found = _tellable(one, current.since, telling, asked)
         if isinstance(found, str):
             left_out[found] += 1
         else:
@@ -155,37 +156,28 @@ def choose_facts(
     )
 
 
-def _tellable(
-    one: CurrentFact,
-    since: float,
-    conversation: str,
-    is_whole: bool,
-    is_answered: bool,
-    statements: Mapping[str, bool],
-    visible: Set[int],
-    quoted: Collection[int],
-    asked: frozenset[str],
-) -> _Tellable | str:
+def _tellable(one: CurrentFact, since: float, telling: Telling, asked: frozenset[str]) -> _Tellable | str:
     """A fact that may be told, or why it is not."""
     fact, said = one.fact, statement(one.fact)
+    statements, is_whole = telling.statements, telling.is_whole
     now = told_value(fact, statements) if fact.is_single else ""
     if statements.get(said) and (not now or said.endswith(f": {now}")):
         return "told before"
-    if any(stated.full in visible for stated in one.stated):
+    if any(stated.full in telling.visible for stated in one.stated):
         return "its message is in the request"
-    if any(stated.occurrence in quoted for stated in one.stated):
+    if any(stated.occurrence in telling.quoted for stated in one.stated):
         return "its message is quoted"
     words = len(asked.intersection(terms(f"{fact.subject} {'' if fact.slot == NAME else fact.slot} {fact.value}")))
-    before = next((stated for stated in one.earlier if stated.full in visible), None)
+    before = next((stated for stated in one.earlier if stated.full in telling.visible), None)
     if now:
         before = next((stated for stated in one.earlier if as_told(stated.value) == now), None)
     if now or before:
         return _Tellable(fact, told_line(fact, before.value if before else ""), "changed", words, before)
     if not is_whole and fact.said_at < since - LAG_SECONDS:
         return "said before the facts were told"
-    if not is_whole and fact.source.conversation == conversation:
+    if not is_whole and fact.source.conversation == telling.conversation:
         return "said in this conversation"
-    if is_answered and not (fact.is_pinned or words):
+    if telling.is_answered and not (fact.is_pinned or words):
         return "the question is answered without it"
     is_own = fact.subject == USER_SUBJECT and fact.category is FactCategory.IDENTITY
     is_decided = fact.category is FactCategory.DECISION and bool(fact.scope)
