@@ -81,7 +81,7 @@ def _forget(given: argparse.Namespace) -> int:
 
     async def run() -> int:
         async with offline.opened(policy) as commands:
-            preview = await commands.preview(target)
+            preview = await commands.archive.forgetting.preview(target)
             if preview is None:
                 aside.print("nothing stored matches, so nothing was erased")
                 return FAILED

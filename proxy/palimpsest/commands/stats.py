@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from palimpsest.console import terminal
@@ -54,10 +55,11 @@ def _stats(given: argparse.Namespace) -> int:
     out = terminal.console()
     if given.cost:
         from palimpsest.commands import cost_report
+        from palimpsest.store.turns.costs import costs
 
         async def add_up(policy: Policy) -> list[dict[str, Any]]:
             async with offline.opened(policy) as archive:
-                return await archive.costs(given.by, given.limit)
+                return await archive.database.ask(partial(costs, by=given.by, limit=given.limit))
 
         rows = asyncio.run(add_up(quiet_policy(given)))
         if given.json:
@@ -68,7 +70,7 @@ def _stats(given: argparse.Namespace) -> int:
 
     async def run(policy: Policy) -> Mapping[str, Any]:
         async with offline.opened(policy) as archive:
-            return await archive.stats()
+            return await archive.archive.journal.stats()
 
     stored = asyncio.run(run(quiet_policy(given)))
     if given.json:

@@ -38,11 +38,12 @@ def add_commands(command: Command) -> None:
 def _why_not(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
     from palimpsest.features.registry import ASSISTANCE
+    from palimpsest.store.operation.probes import live_estimate
 
     async def run(policy: Policy) -> tuple[Trace, Json | None]:
         async with offline.opened(policy, assistance=ASSISTANCE, asks_models=given.ask_models) as archive:
             trace = await archive.trail(" ".join(given.statement), given.conversation, given.turn)
-            return trace, gaps.as_json(await archive.live_gaps())
+            return trace, gaps.as_json(await archive.database.ask(live_estimate))
 
     trace, live = asyncio.run(run(quiet_policy(given)))
     passed = stages(trace)

@@ -10,12 +10,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 from typing import Any
 
 from palimpsest.core.caller.identity import tenant_of
-from palimpsest.core.recall.gaps import GapEstimate
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import Trace
 from palimpsest.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
@@ -24,16 +22,13 @@ from palimpsest.domain.ports import Retriever
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.embedding.embedder import LocalEmbedder
 from palimpsest.memory.erasure.forgetting import Forgetting
-from palimpsest.memory.erasure.targets import Preview
 from palimpsest.memory.extension import CandidateSelector, Extension, ExtensionSource, QueryPlanner
 from palimpsest.memory.recall.assisted import AssistedRecall
 from palimpsest.memory.recall.trails import Trails
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import make_folder
 from palimpsest.store.erasure.selection import Target
-from palimpsest.store.operation.probes import live_estimate
 from palimpsest.store.operation.secret import load_secret
-from palimpsest.store.turns.costs import By, costs
 from palimpsest.telemetry.metrics import Metrics
 
 LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
@@ -155,10 +150,6 @@ class Commands:
         which = "the newest turn" if number is None else f"turn {number}"
         return f"looking for {which} of {named}: not found in {self.database.path}"
 
-    async def live_gaps(self) -> GapEstimate:
-        """What became of those that a running proxy asked itself."""
-        return await self.database.ask(live_estimate)
-
     async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
         """
         Search as recall would.
@@ -179,10 +170,6 @@ class Commands:
         demand = demanded(self.policy.memory.generosity, BlockKind.RECALL)
         recalled = await recall.recall(replace(query, least_help=demand.least_help), limit)
         return SearchResult(recalled, None if recalled.admitted else await recall.recall(query, limit))
-
-    async def preview(self, target: Target) -> Preview | None:
-        """What an erasure would delete; None: nothing stored matches."""
-        return await self.archive.forgetting.preview(target)
 
     async def erase(self, target: Target, vacuum: bool = False) -> Json | None:
         """
@@ -214,19 +201,8 @@ class Commands:
         """The tenant of requests with this credential; "" where it names none."""
         return tenant_of([credential], self.policy.tenants, self.secret(), None)
 
-    async def tenants(self) -> list[str]:
-        """Names of all tenants that are stored, the newest first."""
-        return await self._journal.tenants()
-
     def secret(self) -> bytes:
         return load_secret(self.policy.data, os.environ)
-
-    async def stats(self) -> Mapping[str, Any]:
-        return await self._journal.stats()
-
-    async def costs(self, by: By, limit: int) -> list[dict[str, Any]]:
-        """What requests cost; see `costs.costs`."""
-        return await self.database.ask(partial(costs, by=by, limit=limit))
 
     async def index(self, anew: bool, report: Callable[[int], None]) -> None:
         """

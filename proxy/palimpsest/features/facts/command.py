@@ -89,23 +89,13 @@ def _whose(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(given: argparse.Namespace) -> int:
-    from palimpsest.store.knowledge.facts import FactFilter
+    from palimpsest.features.facts.service import filter_of
 
-    wanted = FactFilter(
-        given.tenant or "",
-        user=given.user or None,
-        scope=given.scope or None,
-        conversation=given.conversation,
-        category=given.category and FactCategory(given.category),
-        subject=given.subject,
-        pattern=f"*{given.matching}*" if given.matching else "",
-        has_history=given.history,
-    )
     if given.limit < 1:
         raise PolicyError("--limit: must be at least 1")
 
     async def work(commands: Commands) -> int:
-        found = await _facts(commands).listed(wanted, given.limit + 1)
+        found = await _facts(commands).listed(filter_of(given), given.limit + 1)
         page = found[: given.limit]
         if given.json:
             return _say({"facts": [shown(fact) for fact in page]})
@@ -121,17 +111,13 @@ def _list(given: argparse.Namespace) -> int:
 
 
 def _remember(given: argparse.Namespace) -> int:
+    from palimpsest.features.facts.service import new_fact
+
     until = _time(given.until) if given.until else None
 
     async def work(commands: Commands) -> int:
-        new = Fact(
-            tenant=await commands.only_tenant(given.tenant),
-            **{name: getattr(given, name) for name in ("user", "scope", "subject", "slot", "value")},
-            category=FactCategory(given.category),
-            source=by_tool(TOOL, who="operator"),
-            valid_until=until,
-            is_pinned=given.pin,
-        )
+        tenant = await commands.only_tenant(given.tenant)
+        new = new_fact(given, tenant, by_tool(TOOL, who="operator"), until, given.pin)
         fact = await _facts(commands).add(new)
         if given.json:
             return _say(shown(fact))
@@ -210,10 +196,7 @@ def _facts(commands: Commands) -> Facts:
 
 
 async def _found(commands: Commands, given: argparse.Namespace) -> Fact | None:
-    tenants = [given.tenant] if given.tenant else await _facts(commands).tenants_of(given.id)
-    if len(tenants) > 1:
-        raise PolicyError(f"--tenant: required, because several have {given.id}: {', '.join(tenants)}")
-    fact = await _facts(commands).one(tenants[0], given.id) if tenants else None
+    fact = await _facts(commands).named(given.id, given.tenant or "")
     if fact is None:
         _aside(f"there is no fact {given.id}; palimpsest facts --history lists them all")
     return fact

@@ -15,8 +15,8 @@ from palimpsest.domain.frozen import frozen, shown
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Operation, Refused, shape_of
 from palimpsest.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
 from palimpsest.edge.admin.routes import Parts
-from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, Facts
-from palimpsest.store.knowledge.facts import FactFilter, place_of
+from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, Facts, filter_of, new_fact
+from palimpsest.store.knowledge.facts import place_of
 
 UNKNOWN = "no such fact"
 OFF = "facts are not stored (`facts.policy`), or the body is invalid"
@@ -134,18 +134,8 @@ class FactRoutes:
 
     async def list_facts(self, call: Call[FactList]) -> FactPage:
         asked = call.asked
-        wanted = FactFilter(
-            asked.tenant,
-            user=asked.user or None,
-            scope=asked.scope or None,
-            conversation=asked.conversation,
-            category=asked.category,
-            subject=asked.subject,
-            pattern=f"*{asked.matching}*" if asked.matching else "",
-            has_history=asked.history,
-        )
         after_us, after_id = position_of(LIST, asked.cursor, 2)
-        found = await self._facts.listed(wanted, asked.limit + 1, (after_us, after_id))
+        found = await self._facts.listed(filter_of(asked), asked.limit + 1, (after_us, after_id))
         page = found[: asked.limit]
         behind = place_of(page[-1]) if len(found) > len(page) else (0, 0)
         return FactPage([shown(fact) for fact in page], cursor_to(LIST, *behind))
@@ -155,13 +145,8 @@ class FactRoutes:
         tenant = asked.tenant or self._default_tenant
         if not tenant:
             raise Refused(400, "tenant: required; name the tenant that the fact belongs to")
-        fact = Fact(
-            tenant=tenant,
-            **{name: getattr(asked, name) for name in ("user", "scope", "subject", "slot", "value", "category")},
-            source=by_tool(API, who="operator" if not call.caller.tenant else ""),
-            valid_until=seconds(asked.valid_until),
-            is_pinned=asked.pinned,
-        )
+        source = by_tool(API, who="operator" if not call.caller.tenant else "")
+        fact = new_fact(asked, tenant, source, seconds(asked.valid_until), asked.pinned)
         return shown(await self._facts.add(fact))
 
     async def show(self, call: Call[OneFact]) -> FactShown:
@@ -187,11 +172,7 @@ class FactRoutes:
         return await self.show(call)
 
     async def _found(self, call: Call[OneFact]) -> Fact:
-        id = call.asked.fact
-        tenants = [call.asked.tenant] if call.asked.tenant else await self._facts.tenants_of(id)
-        if len(tenants) > 1:
-            raise Refused(400, "tenant: required, because several have a fact of this id")
-        found = await self._facts.one(tenants[0], id) if tenants else None
+        found = await self._facts.named(call.asked.fact, call.asked.tenant)
         if found is None:
             raise Refused(404, UNKNOWN)
         return found

@@ -9,12 +9,13 @@ import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from palimpsest.core.archive.chunking import query_terms, terms
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.facts.marks import ID_BYTES, added_id
 from palimpsest.core.redaction.redaction import redact, stored_name
-from palimpsest.domain import Fact, FactCategory, FactScope, Reach
+from palimpsest.domain import Fact, FactCategory, FactScope, FactSource, Reach
 from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.ports import Clock
 from palimpsest.memory.archive import Archive
@@ -77,9 +78,17 @@ class Facts:
         found = await self.listed(FactFilter(tenant, ids=ids, has_history=True), 1) if ids else []
         return found[0] if found else None
 
-    async def tenants_of(self, id: str) -> list[str]:
-        """Tenants that have a fact of this id."""
-        return await self._database.ask(functools.partial(added_facts.tenants_of, id=id))
+    async def named(self, id: str, tenant: str = "") -> Fact | None:
+        """
+        The fact of this id, of a tenant or of the only one that has it; None: there is none.
+
+        Raises:
+            PolicyError: several tenants have one.
+        """
+        tenants = [tenant] if tenant else await self._database.ask(functools.partial(added_facts.tenants_of, id=id))
+        if len(tenants) > 1:
+            raise PolicyError(f"tenant: required, because several have {id}: {', '.join(tenants)}")
+        return await self.one(tenants[0], id) if tenants else None
 
     async def recall(
         self, whose: FactScope, pattern: str = "", category: FactCategory | None = None, limit: int = FOUND
@@ -165,6 +174,32 @@ class Facts:
         """Whether values of this slot, as messages state them, stand beside each other."""
         wanted = FactFilter(tenant, user=user, scope=scope, subject=escaped(subject))
         return any(fact.slot == slot and not fact.is_single for fact in await self.listed(wanted, SEARCHED))
+
+
+def filter_of(asked: Any) -> FactFilter:
+    """What the options of a list mean, whether they come over HTTP or from the command line."""
+    return FactFilter(
+        asked.tenant or "",
+        user=asked.user or None,
+        scope=asked.scope or None,
+        conversation=asked.conversation,
+        category=asked.category and FactCategory(asked.category),
+        subject=asked.subject,
+        pattern=f"*{asked.matching}*" if asked.matching else "",
+        has_history=asked.history,
+    )
+
+
+def new_fact(asked: Any, tenant: str, source: FactSource, valid_until: float | None, is_pinned: bool) -> Fact:
+    """A fact to be added, likewise."""
+    return Fact(
+        tenant=tenant,
+        **{name: getattr(asked, name) for name in ("user", "scope", "subject", "slot", "value")},
+        category=FactCategory(asked.category),
+        source=source,
+        valid_until=valid_until,
+        is_pinned=is_pinned,
+    )
 
 
 def as_glob(pattern: str) -> str:

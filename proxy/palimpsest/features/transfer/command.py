@@ -238,5 +238,5 @@ async def destination(
         return Destination(tenant, given.user, given.scope)
     shown = [environment[name].encode() for name in PROVIDER_KEYS if environment.get(name)]
     likely = () if policy.tenants.keys else tuple(filter(None, (archive.tenant_of(key) for key in shown)))
-    names: Sequence[str] = [*dict.fromkeys(likely)] or await archive.tenants()
+    names: Sequence[str] = [*dict.fromkeys(likely)] or await archive.archive.journal.tenants()
     return Destination("", given.user, given.scope, names[0] if len(names) == 1 else "")

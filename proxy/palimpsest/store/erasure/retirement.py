@@ -19,6 +19,7 @@ from palimpsest.store.engine.keys import ids, last_ids
 from palimpsest.store.erasure.erasure import conversations_of, mark_heads
 from palimpsest.store.families.blocks import numbers_of, quoting
 from palimpsest.store.families.passages import OccurrencePassages, remove_passages, write_passages
+from palimpsest.store.families.registry import FAMILIES
 from palimpsest.store.search.derived import REBUILD
 
 LISTED = """
@@ -187,8 +188,6 @@ def _flag(transaction: Transaction, occurrences: Sequence[int], put: int, take: 
         "UPDATE occurrence SET flags = (flags | ?) & ~CAST(? AS BIGINT) WHERE id IN (SELECT value FROM numbers(?))",
         [(put, take, which)],
     )
-    transaction.write(
-        "UPDATE fact SET retirement = ? WHERE occurrence IN (SELECT value FROM numbers(?))",
-        [(1 if put & HeadFlag.RETIRED else 0, which)],
-    )
+    for family in FAMILIES:
+        family.retire(transaction, which, bool(put & HeadFlag.RETIRED))
     mark_heads(transaction, conversations_of(transaction, which), set(occurrences), put, take)

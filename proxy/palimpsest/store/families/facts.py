@@ -34,4 +34,9 @@ def _remove(transaction: Transaction, _tenant: int, which: str) -> None:
     remove_facts_where(transaction, OF_MESSAGES, which)
 
 
-FACTS = Family(words={"fact": (*NAMES, *WORDS)}, numbers=frozenset(), take=_take, remove=_remove)
+def _retire(transaction: Transaction, which: str, is_retired: bool) -> None:
+    sql = "UPDATE fact SET retirement = ? WHERE occurrence IN (SELECT value FROM numbers(?))"
+    transaction.write(sql, [(int(is_retired), which)])
+
+
+FACTS = Family(words={"fact": (*NAMES, *WORDS)}, numbers=frozenset(), take=_take, remove=_remove, retire=_retire)

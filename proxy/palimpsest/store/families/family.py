@@ -43,6 +43,7 @@ class Family:
         numbers: tables with nothing but numbers that follow from words.
         take: reads the words that go with these messages.
         remove: removes what follows from these messages of a tenant; zeros first, see `put_zeros`.
+        retire: takes what follows from these messages out of use, or back into it; passages are cut anew instead.
         remove_conversation: removes what is left of a conversation (its row) whose messages are gone.
     """
 
@@ -50,6 +51,7 @@ class Family:
     numbers: frozenset[str]
     take: Callable[[Ask, str, Erased], None]
     remove: Callable[[Transaction, int, str], None]
+    retire: Callable[[Transaction, str, bool], None] = lambda _transaction, _which, _is_retired: None
     remove_conversation: Callable[[Transaction, int, Erased], None] = keep_all
 
 
