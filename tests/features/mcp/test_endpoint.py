@@ -14,13 +14,13 @@ import openai
 import orjson
 import pytest
 from agents.mcp import MCPServerStreamableHttp
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from palimpsest.domain import Json, ToolCall
 from palimpsest.scripted import Reply, ScriptedUpstream
 
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 from tests.running import PATIENCE_SECONDS, ROOT, Conversation, Proxy, request, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow
