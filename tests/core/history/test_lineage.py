@@ -473,6 +473,28 @@ def test_text_that_says_it_goes_on_with_what_was_said_is_a_summary_though_nothin
     assert verdict.event is Event.SUMMARY and verdict.conversation == home and verdict.lineage.summary_at == (0,)
 
 
+def test_beginning_of_a_long_task_leads_back_to_it():
+    core = Core()
+    for number in range(6):  # one sample of a long text might hold its beginning by chance
+        client = Client(core)
+        task = prose(600, f"task {number}")
+        home = client.ask(task, assistant(prose(30, f"answer {number}"))).conversation
+        quoted = " ".join(task.split()[:40])
+        client.messages = [client.messages[0], user(RESUMED.format(said=quoted)), user("And now?")]
+        verdict = client.send()
+        assert verdict.event is Event.SUMMARY and verdict.conversation == home
+
+
+def test_words_of_assistants_that_never_passed_here_are_no_answer_that_is_left(client: Client):
+    own = prose(40, "own")
+    client.messages += [user("Go on."), assistant(own), user("And then?")]
+    home = client.send().conversation
+    said = client.messages[1]["content"]
+    client.messages = [client.messages[0], user(RESUMED.format(said=said)), assistant(f"{own} More."), user("And now?")]
+    verdict = client.send()
+    assert verdict.event is Event.SUMMARY and verdict.conversation == home
+
+
 @pytest.mark.parametrize(
     ("prompt", "says"),
     [("You are a careful assistant.", "Please do this: {said} " * 2), ("You are another assistant.", RESUMED)],

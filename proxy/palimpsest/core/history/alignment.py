@@ -226,13 +226,17 @@ def _resumes(history: Sequence[Message], shape: Shape, head: Head, kept: Sequenc
     It summed up by itself, or by a model that is asked elsewhere, and what it kept never passed here.
     """
     own, other = (shape.instructions, shape.tool_names), (head.shape.instructions, head.shape.tool_names)
-    return bool(shape.instructions) and own == other and resumed_at(history, kept) >= 0
+    return bool(shape.instructions) and own == other and resumed_at(history, head, kept) >= 0
 
 
-def resumed_at(history: Sequence[Message], kept: Sequence[int]) -> int:
-    """Where a message says that it goes on with what was said before, and no answer of that is left; or -1."""
+def resumed_at(history: Sequence[Message], head: Head, kept: Sequence[int]) -> int:
+    """
+    Where a message says that it goes on with what was said before, and no answer of that is left; or -1.
+
+    What assistants said without passing here leads nowhere, and is no answer that is left.
+    """
     at = next((at for at, message in enumerate(history) if message.role == "user"), -1)
     if at < 0 or len(history[at].text) < RESUMED_CHARS:
         return -1
-    has_answers = any(index >= 0 and message.role != "user" for index, message in zip(kept, history, strict=True))
+    has_answers = any(index >= 0 and head.flags[index] & (HeadFlag.OURS | HeadFlag.TOOL) for index in kept)
     return at if not has_answers and _RESUMES.search(history[at].text, 0, RESUMED_CHARS) else -1

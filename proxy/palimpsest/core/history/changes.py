@@ -105,7 +105,7 @@ class Changes:
     @property
     def resumed(self) -> tuple[int, ...]:
         """Index of the message that says that the dropped conversation continues; empty: none."""
-        at = resumed_at(self.history, self.kept)
+        at = resumed_at(self.history, self.head, self.kept)
         return (at,) if at >= 0 else ()
 
     @property

@@ -41,6 +41,7 @@ CLUE_MESSAGES = 400  # where they lead nowhere: a client may have put many new o
 ECHO_CHARS = 120_000  # shingled at most per request: a transcript repeats its evidence many times over
 ECHO_PRINTS = 4000  # looked up at most
 KEPT_PHRASES = 8  # shingles remembered of one message: a transcript quotes many messages
+KEPT_OPENINGS = 4  # ... and of a person's first words, some twenty: a client's own summary quotes how a task began
 KEPT_ECHOES = 24  # ... of one summary: clients cut it, and keep as little as a fifth of it
 _CLOSING = re.compile(r"</[\w-]+>[ \t]*\n")
 
@@ -112,7 +113,7 @@ def request_links(
     for at in new:
         message = history[at]
         if message.role == "user":
-            links += [(LinkKind.PHRASE, value) for value in _sample(message.text, KEPT_PHRASES, key)]
+            links += [(LinkKind.PHRASE, value) for value in _sample(message.text, KEPT_PHRASES, key, KEPT_OPENINGS)]
         if message.role in ("user", "assistant") and len(message.text) >= LONG_CHARS:
             links.append((LinkKind.MESSAGE, prints[at].full))
         links += [(LinkKind.CALL, id_print(key, "call", call.id)) for call in message.calls if call.id]
@@ -225,9 +226,16 @@ def _answer_print(full: int, chars: int, last_full: int, key: bytes) -> int:
     return full if chars >= LONG_CHARS else id_print(key, "short", f"{last_full}:{full}")
 
 
-def _sample(text: str, kept: int, key: bytes) -> list[int]:
-    """The same few shingles of any text, chosen by their value: a quotation that is cut still holds some of them."""
-    return sorted(shingles(text, key))[:kept]
+def _sample(text: str, kept: int, key: bytes, openings: int = 0) -> list[int]:
+    """
+    The same few shingles of any text: a quotation that is cut still holds some of them.
+
+    Args:
+        kept: of all, chosen by their value.
+        openings: of the first ones besides: of a long text, none of the others need stand in its beginning.
+    """
+    found = shingles(text, key)
+    return [*dict.fromkeys((*found[:openings], *sorted(found)[:kept]))]
 
 
 def _behind_asides(text: str) -> list[str]:
