@@ -136,9 +136,10 @@ def test_a_question_that_is_new_is_what_a_restore_answers() -> None:
         ((("assistant", "b"), ("user", QUESTION)), (-1, 2, 3)),
         ((("assistant", "b"), ("tool", "E4127 in deploy.yaml")), (-1, 3, -1)),
         ((("user", "ok, go on"),), (-1, -1)),
+        ((("user", "^ ?"),), (-1, -1)),
         ((), (-1,)),
     ],
-    ids=["old question", "tool loop", "no words of its own", "summary alone"],
+    ids=["old question", "tool loop", "no words of its own", "signs alone", "summary alone"],
 )
 def test_where_nobody_asks_what_the_new_messages_name_is_known(
     said: tuple[tuple[str, str], ...], kept: tuple[int, ...]

@@ -100,12 +100,14 @@ def test_names_come_with_words_around_them_and_without_the_numbers_of_lines() ->
 
 def test_what_tools_put_around_lines_is_not_told() -> None:
     listing = "-rw-r--r--@  1 me  staff  8573 Jan 16 09:22 READ_ME.md"
+    run = "Chunk ID: 246ee2\nWall time: 0.0525 seconds\nOriginal token count: 2243\nOutput:"
     diff = (
         "diff --git a/x.py b/x.py\nindex 528aa98..d778aa8 100644\n@@ -20,7 +20,9 @@ class Old_One\n+  1003→ new_call()"
     )
-    texts = "".join(line.text for line in account(work(("tool", f"{listing}\n{diff}")), [], 2000).lines)
+    texts = "".join(line.text for line in account(work(("tool", f"{run}\n{listing}\n{diff}")), [], 2000).lines)
     assert "READ_ME.md" in texts and "new_call" in texts
-    assert not [frame for frame in ("staff", "8573", "528aa98", "1003", "Old_One", "--git") if frame in texts]
+    frames = ("staff", "8573", "528aa98", "1003", "Old_One", "--git", "246ee2", "0.0525", "2243")
+    assert not [frame for frame in frames if frame in texts]
 
 
 def test_frames_of_listings_inside_of_listings_are_not_told() -> None:

@@ -464,8 +464,9 @@ async def test_a_talk_is_about_work_where_it_comes_back_to_files(
     recall: Recall, past: Past, again: str, is_work: bool
 ) -> None:
     talk = await past.say("How do I split it?", "Put the first half into a.py and the rest into b.py.", "Fine.", again)
-    recalled = await recall.recall(ask("Go on.", frozenset(talk), account_chars=1000, named=frozenset()), 10)
-    assert (recalled.account is not None) is is_work
+    for query in (ask("Go on.", frozenset(talk), named=frozenset()), ask("What is in the first?", frozenset(talk))):
+        recalled = await recall.recall(replace(query, account_chars=1000), 10)
+        assert (recalled.account is not None) is is_work
 
 
 async def test_results_that_come_in_the_name_of_the_user_are_work(recall: Recall, past: Past) -> None:

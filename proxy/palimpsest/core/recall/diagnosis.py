@@ -191,7 +191,7 @@ def _goes_on(chat: Chat, newest: int, said: str, uttered: Utterance) -> bool:
 
 def _asks(chat: Chat, lineage: Lineage, newest: int, uttered: Utterance | None) -> bool:
     """Whether the request ends with a human message that was never there before and says what it wants."""
-    if uttered is None or uttered.is_small_talk:
+    if uttered is None or uttered.is_small_talk or not uttered.words:
         return False
     at = newest - sum(message.is_instruction for message in chat.messages[: newest + 1])
     is_reworded = lineage.restores_again and at in lineage.changed

@@ -55,11 +55,12 @@ ROOT_CHARS = 20  # of a folder that files share, from which on it is told once
 COMMAND_CHARS = 110
 SAID_CHARS = 300  # beside a call, which are about it
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
-_FRAME = re.compile(  # of lines: numbers as tools print files, also of quoted listings, `ls -l`, headers of differences
+_FRAME = re.compile(  # numbers as tools print files, also of quoted listings, `ls -l`, of differences and of runs
     r"^(?:(?:[+-]?[ \t]*\d{1,6}(?:→|\t|[:-](?=\s*[^\s\d])))+[+-]?[ \t]*"
     r"|[dl-][rwxsStT-]{9}[@+.]? +\d+ \S+ +\S+ +[\d.,KMG]+ +\w+ +\w+ +[\d:]+ "
     r")?(?:[+-]?(?:@@ -.*|(?:---|\+\+\+) (?:[ab]/|/dev/null$)|diff --git .*|index [0-9a-f]{6,}\.\..*"
-    r"|(?:new |deleted |old )?(?:file )?mode \d{6}$))?",
+    r"|(?:new |deleted |old )?(?:file )?mode \d{6}$)"
+    r"|Chunk ID: [0-9a-f]+$|Wall time: [\d.]+ seconds$|Original token count: \d+$|Total output lines: \d+$)?",
     re.MULTILINE,
 )
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")

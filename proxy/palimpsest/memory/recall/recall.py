@@ -399,8 +399,6 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
             break
     if is_talk and not any(one.role == "assistant" and written_edits(one.text) for one in read):
         is_talk = not is_machine([one.text for one in read if one.role == "user"])
-        if is_talk and query.named is None:
-            return None  # who asks something in a talk wants that: 2,500 characters more held no answer more
         files = Counter(name for one in read for name in {*work_names(one.text)} if is_file(name))
         # answers about anything name examples of files once; a talk about work comes back to some
         if sum(messages > is_talk for messages in files.values()) < WORK_FILES:
