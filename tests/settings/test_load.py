@@ -79,6 +79,8 @@ def test_generosity_may_be_a_number_in_a_file_and_in_a_variable(tmp_path: Path, 
 
 OTHERWISE = {
     "consolidation.keep": 0.5,
+    "recall.floor": 0.4,
+    "recall.kinds": ("semantic", "procedural"),
     "listen.allowed_origins": ("http://a", "http://b"),
     "memory.off_for_roles": ("side", "subagent"),
     "retention.tenants": {"a": RetentionPeriods(turns="9d")},
@@ -95,6 +97,7 @@ AS_TEXT = {
     "memory.off_for_roles": "side,subagent",
     "retention.tenants": "{a: {turns: 9d}}",
     "mcp.tools": "search, fetch",
+    "recall.kinds": "semantic, procedural",
     "models": "{writer: openai/gpt-4o-mini}",
     "model.folder": "/x",
     "model.cache": "/x",

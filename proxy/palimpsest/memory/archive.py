@@ -100,6 +100,7 @@ class Archive:
             self._model_loaded,
             self.keys,
             self._embed_aside,
+            lambda: self.current().recall,
         )
 
     def keys(self) -> ItemKeys | None:

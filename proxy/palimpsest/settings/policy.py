@@ -638,6 +638,35 @@ class RecallPolicy(_Part):
         "belong.",
     )
 
+    fusion: Literal["fitted", "rrf", "cosine"] = Field(
+        "fitted",
+        description="How candidates are ordered. fitted: by the probability that each answers, for its room. rrf: by "
+        "reciprocal rank fusion of the signals, as LANTERN does. cosine: by likeness of meaning alone, as CALMem does. "
+        "The latter two find less; they are there to be compared with.",
+    )
+    floor: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="Cosine to the question below which no passage comes, in place of the judgement whether memory "
+        "helps. CALMem takes 0.4. null: that judgement.",
+    )
+    kinds: tuple[Literal["episodic", "semantic", "procedural"], ...] = Field(
+        ("episodic", "semantic", "procedural"),
+        min_length=1,
+        description="Kinds of passages that are looked at: what happened, what is said to hold for long, and steps.",
+    )
+    reinforcement: bool = Field(
+        False,
+        description="Whether what blocks quote gains confidence and all else loses some, until it is no longer "
+        "recalled, as in LANTERN. Measured, it gains nothing.",
+    )
+    cache: bool = Field(
+        True,
+        description="Whether the passages of a scope stay in memory. false: they are read from the database for each "
+        "question, which takes many times as long.",
+    )
+
     _off = field_validator("controller", mode="before")(_yaml_reads_off_as_false)
 
 

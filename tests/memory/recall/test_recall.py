@@ -14,6 +14,7 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall import recall as module
 from palimpsest.memory.recall.recall import CLEARED_SECONDS, Recall
+from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.turns.cleared import mark_cleared
@@ -67,6 +68,13 @@ def recalling(sql: Database, embedder: WordEmbedder, counts: Counts, **recipe: A
     return Recall(
         sql, PassageTables(embedder.name, embedder.dimensions), embedder, counts, lambda: NOW, Recipe(**recipe)
     )
+
+
+def choosing(past: Past, embedder: WordEmbedder, tables: PassageTables | None = None, **chosen: Any) -> Recall:
+    """Recall by these settings."""
+    policy = RecallPolicy.model_validate(chosen)
+    tables = tables or PassageTables(embedder.name, embedder.dimensions)
+    return Recall(past.database, tables, embedder, Counts(), lambda: NOW, chosen=lambda: policy)
 
 
 @pytest.fixture
@@ -590,3 +598,64 @@ async def test_what_was_said_before_a_statement_or_about_something_else_does_not
     recalled = await recall.recall(ask("Why was the dev database moved to 5433?", said), 10)
     assert texts(recalled)[0] == MOVED
     assert not any(candidate.signals.get("update", (0, 0.0))[1] for candidate in recalled.candidates)
+
+
+async def test_by_reciprocal_ranks_the_order_is_that_of_the_ranks_and_by_cosine_of_likeness_alone(
+    past: Past, embedder: WordEmbedder, lost: frozenset[int]
+) -> None:
+    for fusion, signal in (("rrf", "words"), ("cosine", "meaning")):
+        recalled = await choosing(past, embedder, fusion=fusion).recall(ask(FESTIVAL, lost), 10)
+        assert texts(recalled)[0] == TALK[0] and {one.probability for one in recalled.candidates} == {1.0}
+        scores = [one.score for one in recalled.candidates]
+        assert fusion == "rrf" or scores == sorted(scores, reverse=True)
+        values = [one.signals[signal][1] for one in recalled.candidates]
+        assert values[0] == max(values) and (fusion == "rrf" or values == sorted(values, reverse=True))
+        assert fusion == "cosine" or all(score < 4 / 60 for score in scores)  # sums of weight / (60 + rank)
+
+
+async def test_below_a_floor_nothing_comes_and_above_it_no_judgement_is_asked(
+    past: Past, embedder: WordEmbedder, lost: frozenset[int]
+) -> None:
+    asked = ask("Tell me of Lisbon and its harvest and of whatever else goes on there", lost, least_help=0.999999)
+    assert not (await choosing(past, embedder).recall(asked, 10)).admitted
+    low, high = [await choosing(past, embedder, floor=floor).recall(asked, 10) for floor in (0.2, 0.95)]
+    assert texts(low) == [TALK[0]] and not high.admitted
+
+
+async def test_only_passages_of_the_chosen_kinds_come(past: Past, embedder: WordEmbedder) -> None:
+    lasting = "I always take the train to the harvest festival in Lisbon."
+    lost = frozenset(await past.say(TALK[0], "Good.", lasting))
+    await past.index()
+    both = await choosing(past, embedder).recall(ask(FESTIVAL, lost), 10)
+    semantic = await choosing(past, embedder, kinds=["semantic"]).recall(ask(FESTIVAL, lost), 10)
+    assert {TALK[0], lasting} <= {*texts(both)} and texts(semantic) == [lasting]
+
+
+async def test_what_blocks_never_quote_fades_where_reinforcement_is_on(
+    past: Past, embedder: WordEmbedder, lost: frozenset[int]
+) -> None:
+    quoted = min(lost) + 2
+    for at in range(18):
+        (said,) = await past.say(f"Go on, {at}.", conversation="c-1")
+        row = [(said, f"[{quoted}]", said)]
+        insert = (
+            "INSERT INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences)"
+            " SELECT ?, conversation, turn, 'recall', '', '', 0, ? FROM occurrence WHERE id = ?"
+        )
+        await past.database.write([(insert, row)])
+    found = {}
+    for is_on in (False, True):
+        recall = choosing(past, embedder, reinforcement=is_on)
+        found[is_on] = texts(await recall.recall(ask(f"{FESTIVAL} {TALK[2]}", lost), 10))
+    assert {TALK[0], TALK[2]} <= {*found[False]}
+    assert TALK[0] not in found[True] and TALK[2] in found[True]
+
+
+async def test_without_the_cache_passages_are_read_anew_and_none_stay(
+    past: Past, embedder: WordEmbedder, lost: frozenset[int]
+) -> None:
+    tables, found = PassageTables(embedder.name, embedder.dimensions), []
+    for cache in (False, True):
+        found.append(texts(await choosing(past, embedder, tables, cache=cache).recall(ask(FESTIVAL, lost), 10)))
+        assert (repr(tables) == repr(tables.empty())) is not cache
+    assert found[0] == found[1]

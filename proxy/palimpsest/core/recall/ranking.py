@@ -114,6 +114,7 @@ class Asked:
     words: frozenset[str] = frozenset()  # among which may be a speaker's name
     periods: tuple[tuple[float, float], ...] = ()  # Unix seconds, first and last: when it asks about
     strangers: float = 0.0  # share of the names in the question that no passage of the scope holds
+    standing: Floats | None = None  # (n,), F * c * s of LANTERN's importance, where it is counted
 
 
 @frozen
@@ -135,7 +136,7 @@ class Recipe:
     What `rank` goes by. The defaults are what measures best; other values are for measuring that again.
 
     `weights` by signal, 0 leaves one out; `reach_passages` is how far surroundings go, 0 for none; `damping_ranks` is
-    the constant of reciprocal rank fusion.
+    the constant of reciprocal rank fusion; `by_room` divides scores by the root of the room that a passage takes.
     """
 
     weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
@@ -144,6 +145,7 @@ class Recipe:
     fusion: Literal["minmax", "rrf"] = "minmax"
     candidates: int = CANDIDATES
     mmr_lambda: float = MMR_LAMBDA
+    by_room: bool = True
 
 
 RECIPE = Recipe()
@@ -232,13 +234,17 @@ def rank(
         "answers": ((preceding >= 0) & shelf.asks[preceding]).astype(float) - shelf.asks[rows],
         "importance": recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows],
     }
+    if asked.standing is not None:
+        signals["importance"] = signals["importance"] * asked.standing[rows]
     if recipe.fusion == "minmax":
         scores = min_max_fusion(signals, recipe.weights)
     else:
         scores = reciprocal_rank_fusion(signals, recipe.weights, recipe.damping_ranks)
-    scores = scores / np.sqrt(np.maximum(shelf.lengths[rows], SHORT_CHARS))
+    if recipe.by_room:
+        scores = scores / np.sqrt(np.maximum(shelf.lengths[rows], SHORT_CHARS))
     signals["named"] = exactly_named(shelf, asked)[rows].astype(float)
-    scores = scores + signals["named"] * scores.max(initial=0.0)  # no likeness outdoes the very name
+    named_weight = recipe.weights.get("named", 1.0)
+    scores = scores + named_weight * signals["named"] * scores.max(initial=0.0)  # no likeness outdoes the very name
     return Ranked(rows, scores, signals).part(_falling(scores))
 
 
@@ -336,7 +342,7 @@ def consequence(has_calls: bool, has_files: bool) -> float:
     """
     D of LANTERN's importance: what called tools or names files mattered more.
 
-    F, c and s count how often a passage was recalled. Measured, they gain nothing, so nothing counts them here.
+    F, c and s count how often a message was recalled: `core/recall/reinforcement.py`, where the policy wants it.
     """
     return 1.0 + CALLS_BONUS * has_calls + FILES_BONUS * has_files
 
@@ -385,6 +391,11 @@ def by_worth(ranked: Ranked, probabilities: Floats, lengths: Floats) -> Ranked:
     worth = np.log(np.maximum(probabilities, LEAST_PROBABILITY) / np.maximum(lengths, WORTH_CHARS))
     judged = Ranked(ranked.rows, worth, {**ranked.signals, PROBABILITY: probabilities})
     return judged.part(_falling(worth))
+
+
+def as_ranked(ranked: Ranked) -> Ranked:
+    """In the order that it has, none of it more probable than the rest."""
+    return Ranked(ranked.rows, ranked.scores, {**ranked.signals, PROBABILITY: np.ones(len(ranked.rows))})
 
 
 def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:

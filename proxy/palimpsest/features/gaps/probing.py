@@ -156,7 +156,12 @@ class Prober:
         """
 
         def recall(tables: PassageTables) -> Retriever:
-            return assist(Recall(archive.database, tables, Aside(model), Uncounted(), archive.clock))
+            return assist(
+                Recall(
+                    *(archive.database, tables, Aside(model), Uncounted(), archive.clock),
+                    chosen=lambda: archive.current().recall,
+                )
+            )
 
         return cls(archive.database, archive.tables, recall, archive.current, archive.clock, chance)
 

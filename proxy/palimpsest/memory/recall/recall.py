@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import structlog
@@ -37,6 +37,7 @@ from palimpsest.core.recall.dates import periods
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
+    WEIGHTS,
     Asked,
     Bools,
     Floats,
@@ -44,6 +45,7 @@ from palimpsest.core.recall.ranking import (
     Ranked,
     Recipe,
     Rows,
+    as_ranked,
     by_worth,
     diversified,
     rank,
@@ -64,6 +66,7 @@ from palimpsest.memory.index.full_text import Found, find
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.fresh_passages import EmbedAside, FreshPassages
 from palimpsest.memory.recall.updates import with_updates
+from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask, Engine, Row
 from palimpsest.store.search.passages import newest_texts, passages_of, texts_of
 from palimpsest.store.search.scope import Scope, scope_of
@@ -86,6 +89,19 @@ WORK_FILES = 2  # that several messages of a talk name: it is about work, though
 TYPED_CHARS, TYPED_WORDS = 600, 4  # of what somebody typed: more was pasted, less answers what is lost
 ALIKE = 0.7  # of the words of two requests that name the same, from which on they ask for the same
 READ_CHARS, READ_MESSAGES, MESSAGE_CHARS = 120_000, 400, 8_000
+EVERY_KIND = len(RecallPolicy().kinds)
+ORDERS: Mapping[str, dict[str, Any]] = {
+    "fitted": {},
+    "rrf": {"fusion": "rrf", "by_room": False},
+    "cosine": {
+        "weights": dict.fromkeys((*WEIGHTS, "named"), 0.0) | {"meaning": 1.0},
+        "reach_passages": 0,
+        "mmr_lambda": 1.0,
+        "by_room": False,
+    },
+}
+"""By `recall.fusion`, what differs in the recipe."""
+
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
 
 log = structlog.get_logger()
@@ -105,13 +121,16 @@ class Recall:
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
         keys: Callable[[], ItemKeys | None] = lambda: None,
         embed_aside: EmbedAside | None = None,
+        chosen: Callable[[], RecallPolicy] = RecallPolicy,
     ) -> None:
         """
         Args:
             model_loaded: waits a moment for a model that is being loaded.
             keys: what else leads to passages, as the policy in force has it; None: nothing does.
             embed_aside: embeds what was said last; None: it is found by its words until it is indexed.
+            chosen: how it looks up, as the policy in force has it.
         """
+        self._chosen = chosen
         self._database = database
         self._tables = tables
         self._embedder = embedder
@@ -226,12 +245,15 @@ class Recall:
         if found is None:
             return None
         scope, own = found
-        table = self._tables.table(ask, scope)
+        chosen = self._chosen()
+        table = (self._tables if chosen.cache else self._tables.empty()).table(ask, scope)
         now = self._clock()
         asked = [_asked(text, now, find(ask, scope, table, query_terms(text))) for text in questions]
         cleared = cleared_in(ask, scope.tenant, own, now - CLEARED_SECONDS) if query.without_cleared else {}
         kept = _not_cleared(table, cleared)
         eligible, lost = _eligible(table, query, own), _lost(table, query, own)
+        if len(chosen.kinds) < EVERY_KIND or chosen.reinforcement:
+            eligible, asked = _restricted(ask, scope, table, chosen, eligible, asked)
         return scope, table, *((eligible, lost) if kept is None else (eligible & kept, lost & kept)), asked
 
     def _judge(
@@ -250,6 +272,10 @@ class Recall:
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
         asked = _estimated(_compared(asked, table, vectors), table.embedded, eligible)
+        chosen = self._chosen()
+        if chosen.floor is not None and asked.cosines is not None:
+            eligible = eligible & (asked.cosines >= chosen.floor)
+            query = replace(query, least_help=0.0)
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
@@ -270,8 +296,8 @@ class Recall:
             from palimpsest.core.recall.query_plan import apply_preferences
 
             passages = apply_preferences(table, once, passages, query.plan)
-        best = by_worth(once, passages, table.lengths[once.rows])
-        best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
+        best = by_worth(once, passages, table.lengths[once.rows]) if chosen.fusion == "fitted" else as_ranked(once)
+        best = diversified(best, table.vectors, self._recipe_now.mmr_lambda).part(slice(limit))
         if boosted is not None and (keys := self._keys()) is not None:
             keys.note(boosted[1], best.rows)
         best = with_updates(ask, scope, query.tenant, table, best, eligible)
@@ -281,9 +307,13 @@ class Recall:
         self, table: PassageTable, asked: Asked, eligible: Bools, limit: int
     ) -> tuple[Ranked | None, Relevance | None]:
         """Passages in their order, each message once, and what they are worth; None: there is nothing to rank."""
-        ranked = rank(table, asked, eligible, self._clock(), self._recipe)
+        ranked = rank(table, asked, eligible, self._clock(), self._recipe_now)
         once = ranked.part(_first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
         return (once, relevance(table, asked, once)) if len(once.rows) else (None, None)
+
+    @property
+    def _recipe_now(self) -> Recipe:
+        return replace(self._recipe, **ORDERS[self._chosen().fusion])
 
     def _boosted(
         self, ask: Ask, scope: Scope, table: PassageTable, asked: Asked, vectors: Vectors | None
@@ -342,6 +372,21 @@ def _memories(ask: Ask, tenant: str, follows: Mapping[int, int]) -> dict[int, Me
         )
         for id, occurrence, conversation, role, text, created_at, start, stop, tags in texts_of(ask, tenant, [*follows])
     }
+
+
+def _restricted(
+    ask: Ask, scope: Scope, table: PassageTable, chosen: RecallPolicy, eligible: Bools, asked: list[Asked]
+) -> tuple[Bools, list[Asked]]:
+    """What may come by its kind and by how it stands, and the questions with that."""
+    from palimpsest.core.recall.reinforcement import standing  # few policies want either
+    from palimpsest.store.search.rounds import passages_of_kinds, rounds_of
+
+    if len(chosen.kinds) < EVERY_KIND:
+        eligible = eligible & np.isin(table.ids, passages_of_kinds(ask, scope, chosen.kinds))
+    if chosen.reinforcement:
+        stands = standing(table.occurrences, rounds_of(ask, scope))
+        eligible, asked = eligible & stands.may_come, [replace(one, standing=stands.worth) for one in asked]
+    return eligible, asked
 
 
 def _wishes(table: PassageTable, asked: Asked, eligible: Bools, count: int) -> Ranked | None:
