@@ -10,6 +10,7 @@ writer read on after each turn, as it does of its own accord every 15 seconds.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,17 +37,17 @@ def policy(writer: str, helper: ScriptedUpstream, upstream: ScriptedUpstream) ->
 def calls(given: argparse.Namespace, helper: ScriptedUpstream, upstream: ScriptedUpstream) -> tuple[int, int]:
     """Turns, and calls of the writer's model."""
     turns, helper.script = 0, lambda _: EMPTY[given.writer]
-    with TemporaryDirectory() as folder:
-        with Proxy(Path(folder) / "data", "", policy(given.writer, helper, upstream)) as proxy:
-            for number, said in enumerate(conversations(given.data, given.conversations)):
-                talk = Conversation(proxy, f"sk-{number}")
-                for asked, answered in [*zip(said[::2], said[1::2], strict=False)][: given.turns]:
-                    upstream.script = lambda _, answered=answered: answered["content"]
-                    talk.say(asked["content"])
-                    turns += 1
-                    time.sleep(given.pause)
-            proxy.settle()
-            time.sleep(SETTLED_SECONDS)
+    settings = policy(given.writer, helper, upstream)
+    with TemporaryDirectory() as folder, Proxy(Path(folder) / "data", "", settings) as proxy:
+        for number, said in enumerate(conversations(given.data, given.conversations)):
+            talk = Conversation(proxy, f"sk-{number}")
+            for asked, answered in [*zip(said[::2], said[1::2], strict=False)][: given.turns]:
+                upstream.script = lambda _, answered=answered: answered["content"]
+                talk.say(asked["content"])
+                turns += 1
+                time.sleep(given.pause)
+        proxy.settle()
+        time.sleep(SETTLED_SECONDS)
     return turns, len(helper.received)
 
 
@@ -62,8 +63,8 @@ def main() -> None:
     given = parser.parse_args()
     with upstream_on_a_thread() as helper, upstream_on_a_thread() as upstream:
         turns, asked = calls(given, helper, upstream)
-    print(
-        f"{given.writer}: {asked} calls, {turns / max(asked, 1):.1f} turns a call, {1000 * asked / turns:.0f} a 1,000"
+    sys.stdout.write(
+        f"{given.writer}: {asked} calls, {turns / max(asked, 1):.1f} turns a call, {1000 * asked / turns:.0f} a 1,000\n"
     )
 
 

@@ -35,6 +35,7 @@ from palimpsest.domain import (
     Role,
     Seen,
     StoredBlock,
+    Tier,
 )
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.settings.policy import Policy
@@ -406,6 +407,18 @@ def test_window_that_slides_over_the_conversation_brings_no_fact_back_each_time(
         told_at += [at] * bool(told_by(decision))
         talk.compact(keep=4)
     assert told_at[0] == 0 and len(told_at) == 2  # when it begins, and when the window begins to slide
+
+
+@pytest.mark.parametrize(("fill", "tier"), [(0.3, Tier.CALM), (0.65, Tier.WARM), (0.75, Tier.TIGHT), (0.9, Tier.FULL)])
+def test_where_all_facts_are_told_they_are_at_every_tier(fill: float, tier: Tier):
+    policy = Policy.model_validate({"facts": {"policy": "all"}, "memory": {"reach": "tenant"}})
+    rules, long = rules_of(policy), [message for n in range(40) for message in (user(prose(20, n)), *PAST[1:2])]
+    request = request_of(body(*long, user(QUESTION), max_tokens=1), rules)
+    request = replace(request, window_tokens=int(request.reading.tokens / fill))
+    answers = Answers(seen_of(rules, long), standing=CurrentFacts((HOME,)))
+    decision = decided(request, rules, answers)
+    assert decision.diagnosis.pressure.tier is tier
+    assert any("Lisbon" in insertion.text for insertion in decision.insertions)
 
 
 def test_fact_that_the_conversation_states_is_not_told_in_it():

@@ -273,6 +273,7 @@ def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, current: Cur
         visible=frozenset(chain(reading.history_fulls, held)),
         quoted=block.occurrences if block else (),
         question=newest_question(chat, rules.signals.asides),
+        tells_all=rules.policy.facts.policy == "all",
     )
     chosen = choose_facts(current, telling, rules.policy.facts.tokens, lambda text: rules.count(text, chat.model))
     decision = replace(decision, fact_choice=chosen)

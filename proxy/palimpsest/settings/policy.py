@@ -703,15 +703,21 @@ class McpPolicy(_Part):
 class FactsPolicy(_Part):
     """Facts that messages state: names, preferences, decisions, settings."""
 
-    policy: Literal["off", "suggest", "use"] = Field(
+    policy: Literal["off", "suggest", "use", "all"] = Field(
         "off",
         description="off: none are stored. suggest: they are extracted from what users and tools say, and can be "
         "listed, searched and returned by tools; requests stay as they are. use: those of the user's project also go "
-        "into requests.",
+        "into requests, each once, where they matter. all: every one that stands is in every request, however full the "
+        "window is, as in CALMem; give tokens more room then.",
     )
     tokens: int = Field(120, ge=1, description="Maximum tokens of new facts in one request.")
 
     _off = field_validator("policy", mode="before")(_yaml_reads_off_as_false)
+
+    @property
+    def are_told(self) -> bool:
+        """Whether facts go into requests."""
+        return self.policy in ("use", "all")
 
     @property
     def is_on(self) -> bool:

@@ -28,9 +28,10 @@ def said(
     quoted: Collection[int] = (),
     question: str = "",
     room_tokens: int = 1000,
+    tells_all: bool = False,
 ) -> FactChoice:
     held = CurrentFacts(facts, tuple(one.fact for one in ended), since)
-    telling = Telling("c-now", is_whole, is_answered, statements or {}, visible, quoted, question)
+    telling = Telling("c-now", is_whole, is_answered, statements or {}, visible, quoted, question, tells_all)
     return choose_facts(held, telling, room_tokens, len)
 
 
@@ -51,6 +52,13 @@ def test_what_the_model_sees_is_not_told() -> None:
     assert said(HOME, quoted=[10]).left_out == {"its message is quoted": 1}
     twice = standing(HOME.fact, 1000, 2000)  # said in two conversations: seeing one of them is enough
     assert said(twice, visible={2000}).lines == ()
+
+
+def test_where_all_are_told_nothing_is_left_out_but_what_a_block_tells() -> None:
+    port = standing(fact("port", "4711"), 1000)
+    found = said(HOME, port, is_answered=True, visible={1000}, quoted=[10], tells_all=True)
+    assert {*found.ids} == {HOME.fact.id, port.fact.id}
+    assert said(HOME, statements=told_in(found), tells_all=True).left_out == {"told before": 1}
 
 
 def test_later_only_what_is_new_is_told() -> None:

@@ -92,7 +92,7 @@ def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -
     tell = [stored for stored in replayed.standing if stored.block.facts]
     is_owed = not (tell or lineage.held or lost_occurrences(lineage))
     is_first = lineage.event is Event.START or (is_owed and _asked(chat) <= FIRST_MESSAGES)
-    is_whole = is_first or lineage.restores or policy.memory.placement == "system"
+    is_whole = is_first or lineage.restores or policy.memory.placement == "system" or policy.facts.policy == "all"
     earliest = head.occurrences[0] if head is not None and len(head.occurrences) else 0
     return FactQuery(
         FactScope(speaker.tenant, speaker.user, speaker.scope, diagnosis.conversation, reach),
@@ -117,6 +117,7 @@ class Telling:
     visible: Set[int]  # fingerprints of the messages that it sees
     quoted: Collection[int]  # occurrences that the new block quotes
     question: str
+    tells_all: bool = False  # whatever stands and no block tells, asked for or not: CALMem 5.4
 
 
 def choose_facts(current: CurrentFacts, telling: Telling, room_tokens: int, count: Callable[[str], int]) -> FactChoice:
@@ -163,9 +164,9 @@ def _tellable(one: CurrentFact, since: float, telling: Telling, asked: frozenset
     now = told_value(fact, statements) if fact.is_single else ""
     if statements.get(said) and (not now or said.endswith(f": {now}")):
         return "told before"
-    if any(stated.full in telling.visible for stated in one.stated):
+    if not telling.tells_all and any(stated.full in telling.visible for stated in one.stated):
         return "its message is in the request"
-    if any(stated.occurrence in telling.quoted for stated in one.stated):
+    if not telling.tells_all and any(stated.occurrence in telling.quoted for stated in one.stated):
         return "its message is quoted"
     words = len(asked.intersection(terms(f"{fact.subject} {'' if fact.slot == NAME else fact.slot} {fact.value}")))
     before = next((stated for stated in one.earlier if stated.full in telling.visible), None)
@@ -177,11 +178,12 @@ def _tellable(one: CurrentFact, since: float, telling: Telling, asked: frozenset
         return "said before the facts were told"
     if not is_whole and fact.source.conversation == telling.conversation:
         return "said in this conversation"
-    if telling.is_answered and not (fact.is_pinned or words):
+    is_wanted = telling.tells_all or fact.is_pinned or words > 0
+    if telling.is_answered and not is_wanted:
         return "the question is answered without it"
     is_own = fact.subject == USER_SUBJECT and fact.category is FactCategory.IDENTITY
     is_decided = fact.category is FactCategory.DECISION and bool(fact.scope)
-    if not (fact.is_pinned or words or fact.category in WISHES or is_own or is_decided):
+    if not (is_wanted or fact.category in WISHES or is_own or is_decided):
         return "nobody asks for it"
     return _Tellable(fact, told_line(fact), "standing" if is_whole else "new", words)
 

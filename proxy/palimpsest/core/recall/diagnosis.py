@@ -100,7 +100,7 @@ def diagnose(
     sheds = restores and at_cap
     if (not human_speaks and not restores) or (newest < 0 and (chat.held or _begins_compacted(chat))):
         return silent(Note.TOOL_LOOP)
-    tells_facts = policy.facts.policy == "use" and lineage.role is Role.MAIN and (sheds or not at_cap)
+    tells_facts = policy.facts.are_told and lineage.role is Role.MAIN and (sheds or not at_cap)
     uttered = read(said) if human_speaks else None
     if uttered is not None and uttered.is_small_talk and not (restores and _goes_on(chat, newest, said, uttered)):
         return silent(Note.NOTHING_RELEVANT)
