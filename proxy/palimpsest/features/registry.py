@@ -7,7 +7,7 @@ operations over HTTP), `toolset` (its tools for agents), and one for each group 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from palimpsest.settings.policy import FACT_TOOLS, Policy
 
 if TYPE_CHECKING:
-    from palimpsest.edge.admin.operation import Operation
-    from palimpsest.edge.admin.routes import OfFeature, Parts
+    from palimpsest.edge.admin.parts import Parts, Routes
+    from palimpsest.edge.admin.routes import OfFeature
     from palimpsest.features.tool import Toolset
     from palimpsest.memory.archive import Archive
     from palimpsest.memory.extension import Extension
@@ -42,9 +42,9 @@ class Feature:
         made: Extension = self._part("extension").extension(memory)
         return made
 
-    def operations(self, parts: Parts) -> Iterable[Operation[Any]]:
+    def routes(self, parts: Parts) -> Routes:
         """Its operations over HTTP."""
-        made: Iterable[Operation[Any]] = self._part("routes").operations(parts)
+        made: Routes = self._part("routes").ROUTES(parts)
         return made
 
     def toolset(self, archive: Archive, policy: Policy, off_for: frozenset[str]) -> Toolset:
@@ -102,4 +102,4 @@ COMMANDS = {
 }
 """The names of commands, by the module that adds them."""
 
-OPERATIONS: tuple[OfFeature, ...] = tuple(feature.operations for feature in FEATURES if feature.has_routes)
+OPERATIONS: tuple[OfFeature, ...] = tuple(feature.routes for feature in FEATURES if feature.has_routes)

@@ -14,7 +14,7 @@ from palimpsest.domain import Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, Paged, cursor_to, position_of
-from palimpsest.store.engine import Engine
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.turns.listings import Filter, conversations, tenants
 
 UNKNOWN_CONVERSATION = "no such conversation"
@@ -77,11 +77,8 @@ class TenantPage:
     next: NextCursor
 
 
-class ConversationRoutes:
+class ConversationRoutes(Routes):
     """The operations that list conversations, and whose they are."""
-
-    def __init__(self, database: Engine) -> None:
-        self._database = database
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (

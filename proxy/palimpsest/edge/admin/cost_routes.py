@@ -15,7 +15,7 @@ from palimpsest.domain import Rebuild
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Operation
 from palimpsest.edge.admin.paging import MAX_PAGE, PAGE, OfPeriod
-from palimpsest.store.engine import Engine
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.turns.costs import By, costs
 
 Tokens = Annotated[int | None, Field(description="Counted by providers; null: no provider counted them.")]
@@ -56,11 +56,8 @@ class CostPage:
     costs: list[Costs]
 
 
-class CostRoutes:
+class CostRoutes(Routes):
     """The operation that adds up costs."""
-
-    def __init__(self, database: Engine) -> None:
-        self._database = database
 
     def operations(self) -> tuple[Operation[Any], ...]:
         summary = "What requests cost, by day or conversation, and why prefix caches were rebuilt"

@@ -13,10 +13,9 @@ from pydantic import Field
 from starlette.responses import Response
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Clock
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.replies import json_reply
-from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.targets import target_of
 
 AGE = r"^\s*\d{1,6}[mhdw]\s*$"
@@ -111,12 +110,8 @@ class Receipt:
     signature: Annotated[str, Field(description="Signature with a key of this installation.")]
 
 
-class ForgetRoutes:
+class ForgetRoutes(Routes):
     """The operations that erase."""
-
-    def __init__(self, forgetting: Forgetting, clock: Clock) -> None:
-        self._forgetting = forgetting
-        self._clock = clock
 
     def operations(self) -> tuple[Operation[Any], ...]:
         def erasing(method: str, path: str, summary: str, run: Any, asks: type[Any]) -> Operation[Any]:
@@ -151,11 +146,11 @@ class ForgetRoutes:
         dry_run = given.pop("dry_run")
         target = target_of({name: value for name, value in given.items() if value}, self._clock())
         if dry_run:
-            preview = await self._forgetting.preview(target)
+            preview = await self._archive.forgetting.preview(target)
             if preview is None:
                 raise Refused(404, NOTHING)
             return json_reply(Preview(True, preview.tenants, preview.counts))
-        receipt = await self._forgetting.erase(target)
+        receipt = await self._archive.forgetting.erase(target)
         if receipt is None:
             raise Refused(404, NOTHING)
         return json_reply(receipt, 200 if receipt["check"]["clean"] else NOT_CLEAN)

@@ -11,7 +11,8 @@ from pydantic import Field
 from palimpsest import __version__
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
-from palimpsest.edge.admin.probe_routes import Readiness, ReadinessProbe
+from palimpsest.edge.admin.parts import Routes
+from palimpsest.edge.admin.probe_routes import Readiness
 
 
 @frozen
@@ -21,17 +22,14 @@ class Health(Readiness):
     version: Annotated[str, Field(description="Version of the proxy.")]
 
 
-class HealthRoutes:
+class HealthRoutes(Routes):
     """The operation that shows health to people."""
-
-    def __init__(self, readiness_probe: ReadinessProbe) -> None:
-        self._readiness_probe = readiness_probe
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (Operation("GET", "/health", "Show the state of memory", self.health, Nothing, Health, in_turn=False),)
 
     async def health(self, _call: Call[Nothing]) -> Health:
-        now = await self._readiness_probe.now()
+        now = await self._parts.readiness_probe.now()
         return Health(
             *(now.ready, now.store, now.embedder, now.pending, now.pending_seconds, now.reasons), version=__version__
         )

@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation, Refused
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.memory.operation.proxy_keys import NAME, NAME_CHARS, KeyService, key_json
 
 UNKNOWN = "there is no such key"
@@ -87,11 +88,12 @@ class Keys:
     keys: Annotated[list[KeyShown], Field(description="All keys, including expired and revoked ones.")]
 
 
-class KeyRoutes:
+class KeyRoutes(Routes):
     """The operations on keys."""
 
-    def __init__(self, keys: KeyService) -> None:
-        self._keys = keys
+    @property
+    def _keys(self) -> KeyService:
+        return KeyService(self._database, self._clock)
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (

@@ -13,7 +13,7 @@ from pydantic import Field
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
-from palimpsest.store.engine import Engine
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.turns.listings import Filter, memories, memory
 
 UNKNOWN_MEMORY = "no such memory"
@@ -66,11 +66,8 @@ class MemoryPage:
     next: NextCursor
 
 
-class MemoryRoutes:
+class MemoryRoutes(Routes):
     """The operations that show what can be found."""
-
-    def __init__(self, database: Engine) -> None:
-        self._database = database
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (

@@ -14,8 +14,9 @@ from pydantic import Field
 from starlette.responses import Response
 
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.replies import json_reply
-from palimpsest.memory.operation.policy_reload import PolicyReload, Reload
+from palimpsest.memory.operation.policy_reload import Reload
 from palimpsest.settings.policy import ENVIRON, Policy
 
 WITHHELD = "[withheld]"
@@ -47,11 +48,8 @@ class PolicyInForce:
     last_reload: Annotated[ReloadReply, Field(description="Result of the last reload.")]
 
 
-class PolicyRoutes:
+class PolicyRoutes(Routes):
     """The operations on the policy."""
-
-    def __init__(self, reload: PolicyReload) -> None:
-        self._reload = reload
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
@@ -68,7 +66,7 @@ class PolicyRoutes:
         )
 
     async def show(self, _call: Call[Nothing]) -> PolicyInForce:
-        now = self._reload
+        now = self._parts.policies
         return PolicyInForce(
             generation=now.number,
             digest=now.digest,
@@ -80,11 +78,11 @@ class PolicyRoutes:
 
     async def reload(self, _call: Call[Nothing]) -> Response:
         """Reload in this worker; the others follow within a second."""
-        reply = self._reload_reply(await self._reload.reload())
+        reply = self._reload_reply(await self._parts.policies.reload())
         return json_reply(reply, 200 if reply.accepted else UNUSABLE)
 
     def _reload_reply(self, last: Reload) -> ReloadReply:
-        now = self._reload
+        now = self._parts.policies
         return ReloadReply(
             accepted=not last.refused,
             reason=last.refused,

@@ -14,9 +14,9 @@ from pydantic import Field
 
 from palimpsest.core.caller.locality import is_local
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Preparer
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
-from palimpsest.edge.open_turns import OpenTurn, OpenTurns
+from palimpsest.edge.admin.parts import Routes
+from palimpsest.edge.open_turns import OpenTurn
 from palimpsest.wire.registry import wire_of
 
 TURN_HEADER = b"x-palimpsest-turn"
@@ -56,12 +56,8 @@ class Taken:
     turn: Annotated[str, Field(description="Id of the turn.")]
 
 
-class PrepareRoutes:
+class PrepareRoutes(Routes):
     """The operations that prepare a request, and take its answer."""
-
-    def __init__(self, preparer: Preparer, turns: OpenTurns) -> None:
-        self._preparer = preparer
-        self._turns = turns
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
@@ -85,14 +81,16 @@ class PrepareRoutes:
         wire = wire_of("POST", f"/v1/{call.asked.api}")
         assert wire is not None
         body = orjson.dumps(call.asked.request)
-        prepared = await self._preparer.prepare(headers, body, wire)
+        prepared = await self._parts.preparer.prepare(headers, body, wire)
         turn = next((value.decode() for name, value in prepared.headers if name == TURN_HEADER), "")
         if turn and prepared.listen is not None:
-            self._turns.add(turn, OpenTurn(prepared, call.caller.tenant))
+            self._parts.open_turns.add(turn, OpenTurn(prepared, call.caller.tenant))
         added = {name.decode("latin-1"): value.decode("latin-1") for name, value in prepared.headers}
         return PreparedRequest(turn, orjson.loads(prepared.body), added)
 
     async def take(self, call: Call[Answer]) -> Taken:
-        if not await self._turns.answer(call.asked.turn, call.caller.tenant, orjson.dumps(call.asked.answer)):
+        if not await self._parts.open_turns.answer(
+            call.asked.turn, call.caller.tenant, orjson.dumps(call.asked.answer)
+        ):
             raise Refused(404, NOT_OPEN)
         return Taken(call.asked.turn)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
-from palimpsest.memory.erasure.retention import Sweeper
+from palimpsest.edge.admin.parts import Routes
 
 RUN_SECONDS = 5.0  # of one request: whoever waits for the answer sees how far it came
 
@@ -49,11 +49,8 @@ class Swept:
     file_bytes: Annotated[int, Field(description="Size of the database file afterwards.")]
 
 
-class RetentionRoutes:
+class RetentionRoutes(Routes):
     """The operations of retention."""
-
-    def __init__(self, sweeper: Sweeper) -> None:
-        self._sweeper = sweeper
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
@@ -66,9 +63,9 @@ class RetentionRoutes:
         )
 
     async def due(self, _call: Call[Nothing]) -> dict[str, Any]:
-        return (await self._sweeper.overview()).to_json()
+        return (await self._archive.sweeper.overview()).to_json()
 
     async def run(self, _call: Call[Nothing]) -> dict[str, Any]:
         """For some seconds; `complete` says whether all of it went."""
-        sweep = await self._sweeper.sweep(RUN_SECONDS)
+        sweep = await self._archive.sweeper.sweep(RUN_SECONDS)
         return {"swept": dict(sweep.swept), "complete": sweep.is_complete, "file_bytes": sweep.bytes}

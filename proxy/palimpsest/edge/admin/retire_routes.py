@@ -13,11 +13,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Clock
 from palimpsest.edge.admin.forget_routes import Forget
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.replies import json_reply
-from palimpsest.memory.erasure.retiring import Retiring
 from palimpsest.memory.erasure.targets import target_of
 
 NOTHING = "nothing in use matches, so nothing was retired"
@@ -81,12 +80,8 @@ class Undone:
     messages: Annotated[int, Field(description="Number of messages in use again.")]
 
 
-class RetireRoutes:
+class RetireRoutes(Routes):
     """The operations that retire, and undo that."""
-
-    def __init__(self, retiring: Retiring, clock: Clock) -> None:
-        self._retiring = retiring
-        self._clock = clock
 
     def operations(self) -> tuple[Operation[Any], ...]:
         path, known = "/retirements/{retirement}", {404: NOT_KNOWN}
@@ -113,20 +108,20 @@ class RetireRoutes:
         dry_run = given.pop("dry_run")
         target = target_of(given, self._clock())
         if dry_run:
-            preview = await self._retiring.preview(target)
+            preview = await self._archive.retiring.preview(target)
             if preview is None:
                 raise Refused(404, NOTHING)
             return json_reply(RetirePreview(True, preview.tenants, preview.counts))
-        receipt = await self._retiring.retire(target)
+        receipt = await self._archive.retiring.retire(target)
         if receipt is None:
             raise Refused(404, NOTHING)
         return json_reply(receipt)
 
     async def listed(self, call: Call[OfTenant]) -> dict[str, Any]:
-        return {"retirements": await self._retiring.listed(call.asked.tenant)}
+        return {"retirements": await self._archive.retiring.listed(call.asked.tenant)}
 
     async def undo(self, call: Call[Undo]) -> dict[str, Any]:
-        undone = await self._retiring.undo(call.asked.retirement, call.asked.tenant)
+        undone = await self._archive.retiring.undo(call.asked.retirement, call.asked.tenant)
         if undone is None:
             raise Refused(404, NOT_KNOWN)
         return undone

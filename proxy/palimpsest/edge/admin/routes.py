@@ -1,20 +1,19 @@
 """
 The table of the admin API: the operations of all its resources.
 
-Each resource is a file with a table of its operations. Whoever adds one names it in `operations`; those of features
+Each resource is a file with a table of its operations. Whoever adds one names it in `RESOURCES`; those of features
 come from `features.registry`. The document and the tests follow the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
-from palimpsest.domain.ports import Preparer, Retriever
 from palimpsest.edge.access import Access
 from palimpsest.edge.admin.conversation_routes import ConversationRoutes
 from palimpsest.edge.admin.cost_routes import CostRoutes
@@ -25,9 +24,9 @@ from palimpsest.edge.admin.health_routes import HealthRoutes
 from palimpsest.edge.admin.key_routes import KeyRoutes
 from palimpsest.edge.admin.memory_routes import MemoryRoutes
 from palimpsest.edge.admin.operation import PREFIX, Operation
+from palimpsest.edge.admin.parts import Parts, Routes
 from palimpsest.edge.admin.policy_routes import PolicyRoutes
 from palimpsest.edge.admin.prepare_routes import PrepareRoutes
-from palimpsest.edge.admin.probe_routes import ReadinessProbe
 from palimpsest.edge.admin.retention_routes import RetentionRoutes
 from palimpsest.edge.admin.retire_routes import RetireRoutes
 from palimpsest.edge.admin.search_routes import SearchRoutes
@@ -36,59 +35,21 @@ from palimpsest.edge.admin.stats_routes import StatsRoutes
 from palimpsest.edge.admin.switch_routes import SwitchRoutes
 from palimpsest.edge.admin.trail_routes import TrailRoutes
 from palimpsest.edge.admin.turn_routes import TurnRoutes
-from palimpsest.edge.open_turns import OpenTurns
-from palimpsest.memory.archive import Archive
-from palimpsest.memory.operation.policy_reload import PolicyReload
-from palimpsest.memory.operation.proxy_keys import KeyService
-from palimpsest.memory.operation.switches import SwitchService
-from palimpsest.store.knowledge.forgotten_facts import KeyOf
 
+RESOURCES: tuple[type[Routes], ...] = (
+    *(ConversationRoutes, TurnRoutes, PrepareRoutes, MemoryRoutes, SearchRoutes, TrailRoutes, ForgetRoutes),
+    *(RetireRoutes, RetentionRoutes, PolicyRoutes, KeyRoutes, SwitchRoutes, SessionRoutes, StatsRoutes, CostRoutes),
+    HealthRoutes,
+)
 
-@dataclass(frozen=True, kw_only=True)
-class Parts:
-    """
-    What the operations work on.
-
-    `default_tenant` is that of an operator's search that names none (`tenants.static`).
-    """
-
-    archive: Archive
-    retriever: Retriever
-    readiness_probe: ReadinessProbe
-    policies: PolicyReload
-    preparer: Preparer
-    open_turns: OpenTurns
-    key_of: KeyOf
-    default_tenant: str = ""
-
-
-OfFeature = Callable[[Parts], Iterable[Operation[Any]]]
+OfFeature = Callable[[Parts], Routes]
 """The operations of a feature."""
 
 
 def operations(parts: Parts, features: Iterable[OfFeature]) -> list[Operation[Any]]:
     """The operations of all resources."""
-    archive = parts.archive
-    database, journal, clock = archive.database, archive.journal, archive.clock
-    table: list[Operation[Any]] = [
-        *ConversationRoutes(database).operations(),
-        *TurnRoutes(database, journal).operations(),
-        *PrepareRoutes(parts.preparer, parts.open_turns).operations(),
-        *MemoryRoutes(database).operations(),
-        *SearchRoutes(database, journal, parts.retriever, parts.default_tenant).operations(),
-        *TrailRoutes(journal, database, parts.retriever, parts.policies).operations(),
-        *ForgetRoutes(archive.forgetting, clock).operations(),
-        *RetireRoutes(archive.retiring, clock).operations(),
-        *RetentionRoutes(archive.sweeper).operations(),
-        *PolicyRoutes(parts.policies).operations(),
-        *KeyRoutes(KeyService(database, clock)).operations(),
-        *SwitchRoutes(SwitchService(database, clock)).operations(),
-        *SessionRoutes(database, parts.key_of, clock).operations(),
-        *StatsRoutes(journal).operations(),
-        *CostRoutes(database).operations(),
-        *HealthRoutes(parts.readiness_probe).operations(),
-        *(operation for feature in features for operation in feature(parts)),
-    ]
+    every: list[OfFeature] = [*RESOURCES, *features]
+    table = [operation for routes in every for operation in routes(parts).operations()]
     table += DocumentRoutes(lambda: table).operations()
     return table
 

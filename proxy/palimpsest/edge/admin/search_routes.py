@@ -11,12 +11,10 @@ from pydantic import Field
 
 from palimpsest.domain import Candidate, Query, Reach
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Retriever
 from palimpsest.edge.admin.memory_routes import SpeakerName
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
-from palimpsest.store.engine import Engine
-from palimpsest.store.journal import Journal
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.search.passages import last_passage
 from palimpsest.store.turns.listings import turns_of_messages
 
@@ -71,18 +69,8 @@ class Results:
     next: NextCursor
 
 
-class SearchRoutes:
+class SearchRoutes(Routes):
     """The operation that searches."""
-
-    def __init__(self, database: Engine, journal: Journal, retriever: Retriever, default_tenant: str) -> None:
-        """
-        Args:
-            default_tenant: tenant of an operator's search that names none: `tenants.static`.
-        """
-        self._database = database
-        self._journal = journal
-        self._retriever = retriever
-        self._default_tenant = default_tenant
 
     def operations(self) -> tuple[Operation[Any], ...]:
         summary = f"Search as recall would, in the best {DEPTH} passages"
@@ -94,7 +82,7 @@ class SearchRoutes:
         newest = newest or await self._database.ask(last_passage)
         is_filtered = bool(asked.role or asked.since or asked.until)
         query = await self._query(asked)
-        recalled = await self._retriever.recall(query, FILTERED_DEPTH if is_filtered else DEPTH)
+        recalled = await self._parts.retriever.recall(query, FILTERED_DEPTH if is_filtered else DEPTH)
         found = [one for one in recalled.candidates if one.memory.id <= newest and _is_meant(one, asked)]
         page, end = found[begin : begin + asked.limit], begin + asked.limit
         brought = await self._database.ask(lambda ask: turns_of_messages(ask, [c.memory.occurrence for c in page]))
@@ -109,7 +97,7 @@ class SearchRoutes:
         )
 
     async def _query(self, asked: Search) -> Query:
-        tenant = asked.tenant or self._default_tenant or await self._only_tenant(asked.conversation)
+        tenant = asked.tenant or self._parts.default_tenant or await self._only_tenant(asked.conversation)
         reach = Reach.USER if asked.user else Reach.TENANT
         query = Query(tenant, "", asked.q, reach=reach, user=asked.user, scope=asked.scope)
         if not asked.conversation:

@@ -15,10 +15,9 @@ from pydantic import Field
 
 from palimpsest.core.history.link_keys import id_print
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Clock
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation
-from palimpsest.store.engine import Engine, Transaction
-from palimpsest.store.knowledge.forgotten_facts import KeyOf
+from palimpsest.edge.admin.parts import Routes
+from palimpsest.store.engine import Transaction
 from palimpsest.store.turns.cleared import mark_cleared, named_by_client
 
 
@@ -43,13 +42,8 @@ class Marked:
     conversations: Annotated[list[str], Field(description="Ids of its conversations; empty: nothing is stored of it.")]
 
 
-class SessionRoutes:
+class SessionRoutes(Routes):
     """The operation that takes a session's events."""
-
-    def __init__(self, database: Engine, key_of: KeyOf, clock: Clock) -> None:
-        self._database = database
-        self._key_of = key_of
-        self._clock = clock
 
     def operations(self) -> tuple[Operation[Any], ...]:
         about = "Report that a user cleared or resumed a session of a client"
@@ -60,7 +54,7 @@ class SessionRoutes:
 
     def _mark(self, event: SessionEvent, transaction: Transaction) -> list[str]:
         def print_of(tenant: str) -> int:
-            return id_print(self._key_of(tenant), "client", f"{event.client}:{event.session}")
+            return id_print(self._parts.key_of(tenant), "client", f"{event.client}:{event.session}")
 
         found: Mapping[int, str] = dict(named_by_client(transaction.read, print_of, event.tenant))
         mark_cleared(transaction, [*found], event.event == "cleared", self._clock())

@@ -12,8 +12,8 @@ from pydantic import Field
 from palimpsest.domain import AssistRole, Json
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.admin.switch_routes import Off
-from palimpsest.store.journal import Journal
 
 
 @frozen
@@ -79,11 +79,8 @@ class Stats:
     search_ms_p95: Annotated[float, Field(description="95th percentile of the search time, milliseconds.")]
 
 
-class StatsRoutes:
+class StatsRoutes(Routes):
     """The operation that counts."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (Operation("GET", "/stats", "Count what is stored", self.stats, Nothing, Stats, for_operator=True),)

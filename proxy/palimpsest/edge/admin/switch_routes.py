@@ -11,6 +11,7 @@ from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Operation
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.memory.operation.switches import SwitchService
 
 Whose = Annotated[str, Field(description="The tenant; empty: all tenants.")]
@@ -43,11 +44,12 @@ class Switches:
     switched_off: Annotated[list[Off], Field(description="The switches that are off; that for all tenants first.")]
 
 
-class SwitchRoutes:
+class SwitchRoutes(Routes):
     """The operations that switch."""
 
-    def __init__(self, switches: SwitchService) -> None:
-        self._switches = switches
+    @property
+    def _switches(self) -> SwitchService:
+        return SwitchService(self._database, self._clock)
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (

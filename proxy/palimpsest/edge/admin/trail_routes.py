@@ -11,12 +11,9 @@ from pydantic import Field
 
 from palimpsest.core.recall.trail import as_json
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Retriever
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
-from palimpsest.memory.operation.policy_reload import PolicyReload
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.memory.recall.trails import Trails
-from palimpsest.store.engine import Engine
-from palimpsest.store.journal import Journal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +44,8 @@ class StatementTrail:
     gap: Annotated[str | None, Field(description="write: it is not stored; retrieval: it was not recalled.")]
 
 
-class TrailRoutes:
+class TrailRoutes(Routes):
     """The operation that traces a statement."""
-
-    def __init__(self, journal: Journal, database: Engine, retriever: Retriever, policies: PolicyReload) -> None:
-        self._parts = journal, database, retriever
-        self._policies = policies
 
     def operations(self) -> tuple[Operation[Any], ...]:
         path = "/conversations/{conversation}/why-not"
@@ -61,7 +54,10 @@ class TrailRoutes:
         return (Operation("GET", path, summary, self.why_not, WhyNot, StatementTrail, statuses=missing),)
 
     async def why_not(self, call: Call[WhyNot]) -> StatementTrail:
-        asked, trails = call.asked, Trails(*self._parts, self._policies.policy)
+        asked, trails = (
+            call.asked,
+            Trails(self._journal, self._database, self._parts.retriever, self._parts.policies.policy),
+        )
         trace = await trails.find(asked.q, asked.tenant or None, asked.conversation, asked.turn or None)
         if trace is None:
             raise Refused(404, "no such conversation, or no such turn in it")

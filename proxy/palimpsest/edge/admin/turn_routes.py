@@ -14,8 +14,8 @@ from palimpsest.domain import Event, Rebuild, Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
-from palimpsest.store.engine import Ask, Engine
-from palimpsest.store.journal import Journal
+from palimpsest.edge.admin.parts import Routes
+from palimpsest.store.engine import Ask
 from palimpsest.store.turns.listings import Filter, Page, blocks_of_turn, conversations, messages_of_turn, turns
 
 EXCERPT_CHARS = 1000  # of a candidate's message: as long as a passage
@@ -144,12 +144,8 @@ class Turn(TurnSummary):
     ]
 
 
-class TurnRoutes:
+class TurnRoutes(Routes):
     """The operations that show turns."""
-
-    def __init__(self, database: Engine, journal: Journal) -> None:
-        self._database = database
-        self._journal = journal
 
     def operations(self) -> tuple[Operation[Any], ...]:
         of_one = "/conversations/{conversation}/turns"

@@ -14,7 +14,7 @@ from palimpsest.domain.facts import CATEGORIES, by_tool
 from palimpsest.domain.frozen import frozen, shown
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Operation, Refused, shape_of
 from palimpsest.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
-from palimpsest.edge.admin.routes import Parts
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, Facts, filter_of, new_fact
 from palimpsest.store.knowledge.facts import place_of
 
@@ -97,16 +97,12 @@ class Rebuilding:
     rebuilding: Annotated[bool, Field(description="Always true.")]
 
 
-class FactRoutes:
+class FactRoutes(Routes):
     """The operations on facts."""
 
-    def __init__(self, facts: Facts, default_tenant: str = "") -> None:
-        """
-        Args:
-            default_tenant: whose a fact becomes that the operator tells without naming one.
-        """
-        self._facts = facts
-        self._default_tenant = default_tenant
+    @property
+    def _facts(self) -> Facts:
+        return self._archive.made(Facts.of)
 
     def operations(self) -> tuple[Operation[Any], ...]:
         unknown = {404: UNKNOWN}
@@ -142,7 +138,7 @@ class FactRoutes:
 
     async def add(self, call: Call[NewFact]) -> FactShown:
         asked = call.asked
-        tenant = asked.tenant or self._default_tenant
+        tenant = asked.tenant or self._parts.default_tenant
         if not tenant:
             raise Refused(400, "tenant: required; name the tenant that the fact belongs to")
         source = by_tool(API, who="operator" if not call.caller.tenant else "")
@@ -178,6 +174,4 @@ class FactRoutes:
         return found
 
 
-def operations(parts: Parts) -> tuple[Operation[Any], ...]:
-    """Those of this feature."""
-    return FactRoutes(parts.archive.made(Facts.of), parts.default_tenant).operations()
+ROUTES = FactRoutes

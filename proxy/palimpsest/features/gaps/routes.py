@@ -11,9 +11,8 @@ from pydantic import Field
 from palimpsest.core.recall.gaps import as_json
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
-from palimpsest.edge.admin.routes import Parts
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.admin.stats_routes import Gaps, gaps_of
-from palimpsest.store.engine import Engine
 from palimpsest.store.operation.probes import live_estimate
 
 
@@ -26,11 +25,8 @@ class GapReport:
     ]
 
 
-class GapRoutes:
+class GapRoutes(Routes):
     """The operation that returns the estimate."""
-
-    def __init__(self, database: Engine) -> None:
-        self._database = database
 
     def operations(self) -> tuple[Operation[Any], ...]:
         summary = "How much is lost in writing and in recall"
@@ -40,6 +36,4 @@ class GapRoutes:
         return GapReport(gaps_of(as_json(await self._database.ask(live_estimate))))
 
 
-def operations(parts: Parts) -> tuple[Operation[Any], ...]:
-    """Those of this feature."""
-    return GapRoutes(parts.archive.database).operations()
+ROUTES = GapRoutes

@@ -12,12 +12,11 @@ from pydantic import Field
 
 from palimpsest.core.consolidation.strength import visible
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Clock
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import MAX_PAGE, NextCursor, Paged, cursor_to, position_of
-from palimpsest.edge.admin.routes import Parts
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.features.items.consolidation import Consolidator, Which
-from palimpsest.store.engine import Ask, Engine
+from palimpsest.store.engine import Ask
 from palimpsest.store.knowledge import consolidations
 from palimpsest.store.knowledge.graph import edges_of_tenant
 from palimpsest.store.knowledge.item_listings import ItemFilter, item_page, tenant_ids
@@ -191,13 +190,12 @@ class Undone:
     related: Annotated[int, Field(description="Items from which relations had been extracted.")]
 
 
-class ConsolidationRoutes:
+class ConsolidationRoutes(Routes):
     """The operations on items, relations and runs."""
 
-    def __init__(self, consolidator: Consolidator, database: Engine, clock: Clock) -> None:
-        self._consolidator = consolidator
-        self._database = database
-        self._clock = clock
+    @property
+    def _consolidator(self) -> Consolidator:
+        return self._archive.made(Consolidator.of)
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
@@ -268,8 +266,4 @@ class ConsolidationRoutes:
         return Undone(**found)
 
 
-def operations(parts: Parts) -> tuple[Operation[Any], ...]:
-    """Those of this feature."""
-    return ConsolidationRoutes(
-        parts.archive.made(Consolidator.of), parts.archive.database, parts.archive.clock
-    ).operations()
+ROUTES = ConsolidationRoutes

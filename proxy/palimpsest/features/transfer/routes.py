@@ -12,10 +12,8 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
-from palimpsest.edge.admin.routes import Parts
+from palimpsest.edge.admin.parts import Routes
 from palimpsest.features.transfer.exporting import export
-from palimpsest.store.engine import Engine
-from palimpsest.store.knowledge.forgotten_facts import KeyOf
 from palimpsest.store.turns.transcript import Selection
 
 MEDIA_TYPE = "application/jsonl"
@@ -30,12 +28,8 @@ class Exported(OfTenant):
     scope: Annotated[str, Field(description="Only this project's conversations.")] = ""
 
 
-class ExportRoutes:
+class ExportRoutes(Routes):
     """The operation that exports."""
-
-    def __init__(self, database: Engine, key_of: KeyOf) -> None:
-        self._database = database
-        self._key_of = key_of
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
@@ -52,7 +46,7 @@ class ExportRoutes:
         """The first page is read before the answer begins, so that what fails by then is said with its status."""
         asked = call.asked
         selection = Selection(asked.tenant, asked.conversation, asked.user, asked.scope)
-        lines = export(self._database, selection, self._key_of)
+        lines = export(self._database, selection, self._parts.key_of)
         header = await anext(lines)
         first = await anext(lines, b"")
         if not first:
@@ -66,6 +60,4 @@ async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]
         yield lines
 
 
-def operations(parts: Parts) -> tuple[Operation[Any], ...]:
-    """Those of this feature."""
-    return ExportRoutes(parts.archive.database, parts.key_of).operations()
+ROUTES = ExportRoutes
