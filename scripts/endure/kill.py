@@ -14,6 +14,7 @@ import http.client
 import os
 import random
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -91,7 +92,19 @@ def kill_all(proxy: Proxy) -> list[psutil.Process]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     proxy.process.wait(PATIENCE_SECONDS)
+    until(lambda: _is_free(proxy.port), "the port to be free")  # a busy machine ends what was killed late
     return others
+
+
+def _is_free(port: int) -> bool:
+    """Whether a server could listen there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def workers(proxy: Proxy) -> list[int]:
