@@ -307,11 +307,11 @@ async def test_what_is_retired_speaks_for_nothing_meanwhile(
 async def test_words_that_stand_together_are_related_and_users_are_not(
     database: Database, past: Past, consolidator: Consolidator
 ) -> None:
-    told = ("I talked to Wilma about medlars and pottery.", "Pottery and medlars keep me busy.", "I like tea.")
+    told = ("I talked to Wilma about medlars and pottery.", "Now pottery and medlars keep me busy.", "I like tea.")
     await tell(past, *told, "My friend Fergus is a pilot.", "Fergus is a sailor.", user="ann")
     await tell(past, "hello", user="wilma", conversation="c-w")
     await consolidator.run()
-    assert await edges(database) == ["medlars related-to pottery"]  # nothing of Wilma, a user, or Fergus, a friend
+    assert await edges(database) == ["medlar related-to pottery"]  # nothing of Wilma, a user, or Fergus, a friend
     await consolidator.run()
     ((evidence,),) = await database.read("SELECT count(*) FROM edge_evidence")
     assert evidence == 2
@@ -388,7 +388,7 @@ async def test_queues_are_judged_at_once_as_many_as_the_cap_allows(
 
 
 async def test_what_a_model_relates_names_no_user(database: Database, past: Past, embedder: WordEmbedder) -> None:
-    await tell(past, "Oscar likes hay.", user="ann")
+    await tell(past, "Oscar eats hay.", user="ann")
     hay, oscar, ann = Node("concept", "hay"), Node("entity", "Oscar"), Node("entity", "Ann")
     judge = ScriptedJudge(None, {1: [Edge(oscar, "implies", hay), Edge(ann, "implies", hay)]})
     await with_judge(database, embedder, judge).run()

@@ -6,19 +6,23 @@ LightMem-SLM (section 3.4) lets a model abstract items into a de-identified grap
 taken from texts without a model are wrong more often than not where they rest on words that merely stand together. So
 the only relation that is taken from those claims no more than that (`related-to`), and needs several items; kinds and
 properties come from a few forms of sentence that state them.
+
+A capitalised name may be anybody's. So it is a node only where some item says that it is a thing: "in Leith", "the
+Ledger", "PostgreSQL is a database". Words that are not in small letters are no concepts, so that names in any alphabet
+stay out, and whoever does what people do, or is what people are, is a person.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
 
 from palimpsest.core.archive.chunking import STOP_WORDS, TIMES
 from palimpsest.domain.frozen import frozen
 
-VERSION = 1  # of these rules: items are read again when it rises
+VERSION = 2  # of these rules: items are read again when it rises
 
 NodeKind = Literal["entity", "concept"]
 Relation = Literal["is-a", "has-property", "related-to", "implies"]
@@ -26,16 +30,18 @@ Relation = Literal["is-a", "has-property", "related-to", "implies"]
 NAME_CHARS = 40
 SHORT_FORM_CHARS = 3  # of a person's name
 WORD_CHARS = 4  # shorter words say little of what an item is about
+PLURAL_CHARS = 5  # "gas" and "lens" are none
 MOST_NODES = 5  # of an item that are related to each other, the rarest: ten pairs
 LEAST_ITEMS = 2  # a word that stands in no other item relates nothing
 COMMON_SHARE = 0.05  # of the items: a word that stands in more of them relates everything to everything
 
+_UPPER = "".join(letter for letter in map(chr, range(0x250)) if letter.isupper())  # of Latin alphabets
+_CAPITALISED = rf"[{_UPPER}][^\W\d_]+(?:[-'\u2019][^\W\d_]{{2,}})*"
+_THING = rf"(?:{_CAPITALISED}(?: {_CAPITALISED}){{0,2}})"
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _OPENING = re.compile(r"^[A-Z]\w+(?: [A-Z]\w+)?: ")  # "Ann: ...", as transcripts begin a line
-_ENTITY = re.compile(
-    r"(?<=[^\s.!?:\"(*] )([A-Z][a-z]+(?:-[A-Z][a-z]+)?(?: [A-Z][a-z]+){0,2})\b(?!\w|['\u2019]\w*\w{2})"
-)
-_SOMEBODY = r"(?:[A-Z][a-z]+(?: [A-Z][a-z]+)?)"
+_ENTITY = re.compile(rf"(?<![^\W_])({_THING})(?!\w)")
+_SOMEBODY = rf"(?:{_CAPITALISED}(?: (?:[a-z]{{2,3}}[ -])?{_CAPITALISED}){{0,2}})"
 _KIN = (
     r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|mother|mom|mum|father|dad|sister|brother|son|daughter|child|kid"
     r"|grandmother|grandma|grandfather|grandpa|aunt|uncle|cousin|nephew|niece|friend|boss|manager|colleague|teacher"
@@ -47,8 +53,19 @@ _PERSON = re.compile(  # names that are said to be a person's
     rf"|, ({_SOMEBODY})[!?.]"
     rf"|\b(?:Mr|Mrs|Ms|Miss|Dr|Prof|Sir|Madam)\.? ({_SOMEBODY})"
     rf"|\b(?:I'm|I am|my name is|call me|this is|hi|hey|hello|thanks|thank you|dear|with|and) ({_SOMEBODY})"
-    r"(?=[,.!?]|$| and\b)",
+    r"(?=[,.!?]|$| and\b)"
+    rf"|\b({_SOMEBODY}) (?:who|whose|likes?|loves?|hates?|wants?|thinks?|says?|said|told|asked|lives?|lived|works?"
+    r"|worked|plays?|played|moved|married|met|bought|studies|studied|cooks?|sings?|teaches|taught|wrote|and I)\b"
+    rf"|\b(?:met|told|asked|ask|tell|call|called|invited|visited|married|with|by|for) ({_SOMEBODY})"
+    rf"|\b({_SOMEBODY})['\u2019]s? (?:[a-z]+ )?(?:birthday|house|job|wedding|email|number|violin|phone|husband|wife)\b"
 )
+# Kinds of people: an occupation or a role mostly ends so, and what does not is listed.
+_PERSON_KIND = re.compile(
+    r"(?:(?<!comput)(?<!serv)(?<!rout)(?<!brows)(?<!pars)(?<!contain)(?<!lay)(?<!riv)(?<!tow)(?<!pap)(?<!compil)er|[ct]or"
+    r"|ist|ian|eer|man|woman|nurse|pilot|student|chef|cook|guest|person|friend|child|kid|boy|girl|lady|vegan|widow"
+    r"|parent|clerk|judge|priest|monk|poet|artist|agent|expert|patient|client|user|member|athlete|coach|spouse|twin)s?$"
+)
+_IS_THING = re.compile(rf"\b(?:in|near|the|across|inside|via|using) ({_THING})(?!['\u2019]?\w)")
 # What stands beside these is a secret or leads to somebody: nothing is taken from such an item.
 _PRIVATE = re.compile(
     r"[@\\]|https?:|www\.|\b(?:password|passphrase|passcode|pin|secret|token|credential|api key|ssn|iban|account number"
@@ -64,12 +81,15 @@ _NOT_A_KIND = frozenset(
 )
 _NOUNS = r"[a-z]+(?:-[a-z]+)?(?: [a-z]+){0,2}"
 _CLOSES = r"(?=[.,;!?]|$| (?:that|who|which|in|on|from|for|with|by|of|to|and)\b)"
-_THING = r"(?:[A-Z][a-z]+(?: [A-Z][a-z]+){0,2})"
 _IS_A = re.compile(rf"(?:^|(?<=[.!?,;] )|\b(?:that|and|but|because|as) )({_THING}),? is an? ({_NOUNS}){_CLOSES}")
 _SUCH_AS = re.compile(
     rf"\b([a-z]+s),? (?:such as|like|including) ({_THING}|[a-z]+)(?:, ({_THING}|[a-z]+))?,? and ({_THING}|[a-z]+)\b"
 )
 _AND_OTHER = re.compile(rf"\b({_THING}|[a-z]+) and other ([a-z]+s)\b")
+_IMPLIES = re.compile(
+    rf"(?:^|(?<=[.!?,;] )|\b[Tt]he |\b[Aa]n? )({_THING}|[a-z]{{4,}}) "
+    rf"(?:requires|needs|implies|causes|leads to|depends on) (?:an? |the )?({_THING}|{_NOUNS}){_CLOSES}"
+)
 _HAS = re.compile(rf"(?:^|(?<=[.!?,;] ))({_THING}) (?:has|supports|contains|includes) an? ({_NOUNS}){_CLOSES}")
 _OF_KIND = r"[a-z]{2,}(?:able|ible|ful|ous|ive|ic|al|ish|less|ent|ant|ed)"
 _IS = re.compile(rf"(?:^|(?<=[.!?,;] ))({_THING}) is (?:very |so |quite |really )?({_OF_KIND})(?=[.,;!?]|$)")
@@ -96,7 +116,9 @@ class Edge:
         return self.source, self.target
 
 
-def relations(text: str, people: Collection[str], frequencies: Mapping[str, int], items: int) -> tuple[Edge, ...]:
+def relations(
+    text: str, people: Collection[str], frequencies: Mapping[str, int], items: int, things: Collection[str] = ()
+) -> tuple[Edge, ...]:
     """
     What an item relates.
 
@@ -104,6 +126,7 @@ def relations(text: str, people: Collection[str], frequencies: Mapping[str, int]
         people: names of users and of other persons, in small letters, that no node may bear.
         frequencies: in how many items of the group a word stands (`words`).
         items: of the group.
+        things: names that other items say are a thing's (`things_in`), in small letters.
 
     Returns:
         Each edge once; none of an item that holds a secret, or what leads to a person.
@@ -111,10 +134,25 @@ def relations(text: str, people: Collection[str], frequencies: Mapping[str, int]
     said = _OPENING.sub("", text)
     if is_private(text):
         return ()
-    hidden = {*people, *people_in(text)}
-    stated = [edge for edge in _stated(said) if not (is_hidden(edge.source, hidden) or is_hidden(edge.target, hidden))]
-    found = [*stated, *_together(said, hidden, frequencies, items)]
-    return tuple(dict.fromkeys(found))
+    hidden, known = {*people, *people_in(text)}, {*things, *things_in(text)}
+
+    def may_stand(node: Node) -> bool:
+        return not is_hidden(node, hidden) and (node.kind == "concept" or node.name.lower() in known)
+
+    stated = [edge for edge in _stated(said) if all(map(may_stand, edge.nodes)) and edge.source != edge.target]
+    return tuple(dict.fromkeys((*stated, *_together(said, may_stand, frequencies, items))))
+
+
+def things_in(text: str) -> frozenset[str]:
+    """Names that a text says are a thing's, in small letters."""
+    said = _OPENING.sub("", text)
+    kinds = {thing.lower() for thing, kind in _IS_A.findall(said) if not _PERSON_KIND.search(kind)}
+    kinds |= {thing.lower() for thing, kind in _AND_OTHER.findall(said) if not _PERSON_KIND.search(kind)}
+    kinds |= {
+        thing.lower() for kind, *some in _SUCH_AS.findall(said) for thing in some if not _PERSON_KIND.search(kind)
+    }
+    kinds |= {thing.lower() for thing, _ in _HAS.findall(said)}
+    return frozenset(kinds | {thing.lower() for thing in _IS_THING.findall(said)})
 
 
 def is_private(text: str) -> bool:
@@ -150,6 +188,7 @@ def people_in(text: str) -> frozenset[str]:
     """Names that a text says are a person's, and the one that it says it is spoken by, in small letters."""
     opening = _OPENING.match(text)
     found = {part for names in _PERSON.findall(text) for name in names for part in name.lower().split()}
+    found |= {part for name, kind in _IS_A.findall(text) if _PERSON_KIND.search(kind) for part in name.lower().split()}
     return frozenset({*found, *(names_of(opening[0]) if opening else ())})
 
 
@@ -158,14 +197,18 @@ def names_of(user: str) -> frozenset[str]:
     return frozenset(part for part in _WORD.findall(user.lower().replace("-", " ")) if len(part) > 1)
 
 
-def _together(said: str, hidden: Collection[str], frequencies: Mapping[str, int], items: int) -> Iterator[Edge]:
-    """The rarest of what stands in an item, each with each other."""
+def _together(
+    said: str, may_stand: Callable[[Node], bool], frequencies: Mapping[str, int], items: int
+) -> Iterator[Edge]:
+    """The rarest of what stands in an item, each with each other; of a phrase that is said again, not its words."""
     most = max(COMMON_SHARE * items, LEAST_ITEMS)
     nodes = [
         node
         for node in dict.fromkeys(_nodes(said))
-        if LEAST_ITEMS <= frequencies.get(node.name.lower(), 0) <= most and not is_hidden(node, hidden)
+        if LEAST_ITEMS <= frequencies.get(node.name.lower(), 0) <= most and may_stand(node)
     ]
+    phrases = {part for node in nodes for part in node.name.lower().split() if " " in node.name}
+    nodes = [node for node in nodes if " " in node.name or node.name.lower() not in phrases]
     nodes.sort(key=lambda node: (node.kind != "entity", frequencies[node.name.lower()], node.name))
     for one, other in combinations(sorted(nodes[:MOST_NODES], key=lambda node: (node.name, node.kind)), 2):
         yield Edge(one, "related-to", other)
@@ -181,6 +224,9 @@ def _stated(said: str) -> Iterator[Edge]:
     for thing, kinds in _AND_OTHER.findall(said):
         if (concept := _concept(kinds)) and (node := node_of(thing)):
             yield Edge(node, "is-a", concept)
+    for thing, other in _IMPLIES.findall(said):
+        if (node := node_of(thing)) and (implied := node_of(other)):
+            yield Edge(node, "implies", implied)
     for pattern in (_HAS, _IS):
         for thing, property in pattern.findall(said):
             if (concept := _concept(property)) and (node := node_of(thing)):
@@ -188,15 +234,20 @@ def _stated(said: str) -> Iterator[Edge]:
 
 
 def _nodes(said: str) -> Iterator[Node]:
-    named = set()
     for entity in _ENTITY.findall(said):
         if node := node_of(entity):
-            named.update(entity.lower().split())
             yield node
-    for word in _WORD.findall(said):
-        low = word.lower()
-        if len(low) >= WORD_CHARS and low not in STOP_WORDS and low not in TIMES and low not in named:
-            yield Node("concept", low)
+    before = ""
+    for run in re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*|\S", said):
+        is_noun = run.islower() and len(run) >= WORD_CHARS and run not in STOP_WORDS and run not in TIMES
+        if is_noun and _WORD.fullmatch(run):
+            name = _singular(run)
+            yield Node("concept", name)
+            if before:
+                yield Node("concept", f"{before} {name}")
+            before = run
+        else:
+            before = ""
 
 
 def _concept(text: str) -> Node | None:
@@ -206,4 +257,14 @@ def _concept(text: str) -> Node | None:
         return None
     if any(part in STOP_WORDS or part in TIMES for part in parts) or parts[0] in _NOT_A_KIND:
         return None
-    return Node("concept", " ".join(parts))
+    return Node("concept", " ".join([*parts[:-1], _singular(parts[-1])]))
+
+
+def _singular(noun: str) -> str:
+    """One form for singular and plural, so that both are one node; a rough one: it only has to be the same."""
+    if noun.endswith("ies") and len(noun) > PLURAL_CHARS:
+        return noun[:-3] + "y"
+    if noun.endswith(("sses", "shes", "ches", "xes")):
+        return noun[:-2]
+    is_plural = noun.endswith("s") and not noun.endswith(("ss", "us", "is")) and len(noun) >= PLURAL_CHARS
+    return noun[:-1] if is_plural else noun

@@ -105,4 +105,7 @@ def _relations(items: Sequence[StoredItem], people: frozenset[str]) -> dict[int,
     """What the items of a group relate, by rules."""
     frequencies = Counter(word for item in items for word in relations.words(item.text))
     named = people.union(*(relations.people_in(item.text) for item in items))
-    return {item.id: frozenset(relations.relations(item.text, named, frequencies, len(items))) for item in items}
+    things = frozenset().union(*(relations.things_in(item.text) for item in items)) - named
+    return {
+        item.id: frozenset(relations.relations(item.text, named, frequencies, len(items), things)) for item in items
+    }
