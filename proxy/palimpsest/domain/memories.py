@@ -84,7 +84,11 @@ class Query:
 
 @frozen
 class Memory:
-    """One passage of a stored message. `start` and `stop` are character offsets into the message's text."""
+    """
+    One passage of a stored message. `start` and `stop` are character offsets into the message's text.
+
+    `also` is there where it is no passage, but an item: the occurrences of the messages that it is from.
+    """
 
     id: int
     occurrence: int
@@ -97,6 +101,7 @@ class Memory:
     stop: int = 0
     name: str = ""
     tags: tuple[str, ...] = ()
+    also: tuple[int, ...] = ()
     follows: int = 0  # the occurrence whose passage stands before it in its conversation; 0: it is the first
 
 

@@ -456,10 +456,11 @@ class ConsolidationPolicy(_Part):
         description="Items that one user has at most, or all of a tenant together who name none. Those that are stale "
         "and little used give way.",
     )
-    recall: Literal["off", "items", "graph", "both"] = Field(
+    recall: Literal["off", "items", "graph", "both", "tier"] = Field(
         "off",
         description="What leads recall to passages besides their own words: the items that were made of them, the "
-        "graph of what the question speaks of, or both. What is quoted are passages in any case.",
+        "graph of what the question speaks of, or both; what is quoted are passages. tier: nothing does, but items and "
+        "what the graph states about the question are told beside passages, as in LightMem with small models.",
     )
     share_between_users: bool = Field(
         False,

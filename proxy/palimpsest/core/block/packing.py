@@ -55,6 +55,7 @@ class Piece:
     role: str
     follows: int  # see `Memory.follows`
     goes_on: bool = False
+    also: tuple[int, ...] = ()  # see `Memory.also`
 
     @cached_property
     def line(self) -> str:
@@ -139,7 +140,8 @@ def pack(
     if not chosen:
         return None, cut
     occurrences = tuple(dict.fromkeys(piece.occurrence for piece in chosen))
-    return Block(head + _body(chosen) + BLOCK_CLOSE, kind, occurrences), cut
+    also = dict.fromkeys(at for piece in chosen for at in piece.also if at not in occurrences)
+    return Block(head + _body(chosen) + BLOCK_CLOSE, kind, occurrences, mentions=tuple(also)), cut
 
 
 def is_bare_question(memory: Memory) -> bool:
@@ -221,6 +223,7 @@ def _piece(candidate: Candidate, limit_chars: int, wanted: frozenset[str]) -> Pi
         role=memory.role,
         follows=memory.follows,
         goes_on=stop < len(text),
+        also=memory.also,
     )
 
 
@@ -228,7 +231,8 @@ def _joined(chosen: Sequence[Piece], new: Piece) -> list[Piece]:
     """The pieces in the order of their messages, the new one among them and one with those that it overlaps."""
     apart = []
     for piece in chosen:
-        if piece.occurrence != new.occurrence or piece.stop < new.start or new.stop < piece.start:
+        is_apart = piece.stop < new.start or new.stop < piece.start or piece.also or new.also
+        if piece.occurrence != new.occurrence or is_apart:
             apart.append(piece)
             continue
         first, second = (piece, new) if piece.start <= new.start else (new, piece)

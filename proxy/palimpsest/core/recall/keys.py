@@ -63,6 +63,18 @@ def by_items(items: ItemVectors, question: Floats, cosines: Floats, passage_ids:
     return Boost(boost, which)
 
 
+def shared_out(count: int, mid_term: Sequence[float], long_term: Sequence[float]) -> tuple[int, int]:
+    """
+    How many results come of mid-term and how many of long-term memory, by the scores of what each has, best first.
+
+    Source: LightMem-SLM 3.3, where a model routes; a tier that has nothing leaves its share to the other.
+    """
+    whole = sum(mid_term[:count]) + sum(long_term[:count])
+    mid = round(count * sum(mid_term[:count]) / whole) if whole else 0
+    mid = min(max(mid, count - len(long_term)), len(mid_term))
+    return mid, min(count - mid, len(long_term))
+
+
 def related_terms(terms: Sequence[str], relations: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """The strongest of the words related to those of a question, with their strengths."""
     found: dict[str, float] = {}

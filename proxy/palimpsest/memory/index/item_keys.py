@@ -16,8 +16,8 @@ import numpy as np
 from palimpsest.core.archive.chunking import terms
 from palimpsest.core.consolidation.strength import Viewer, visible
 from palimpsest.core.recall.keys import ItemVectors, by_items, by_relations, related_terms
-from palimpsest.core.recall.ranking import Floats, PassageTable, Rows
-from palimpsest.domain import Reach
+from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, Rows
+from palimpsest.domain import Candidate, Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.memory.index.full_text import find
 from palimpsest.store.engine import Ask, Row
@@ -29,7 +29,7 @@ from palimpsest.store.search.scope import Scope
 
 KEPT_SCOPES = 16  # those asked about last; of 10,000 items each some 15 MB
 
-Which = Literal["off", "items", "graph", "both"]
+Which = Literal["off", "items", "graph", "both", "tier"]
 
 
 @frozen
@@ -104,7 +104,7 @@ class ItemKeys:
             now: Unix seconds; relations fade.
         """
         which, is_shared = self._which()
-        if which == "off":
+        if which in ("off", "tier"):
             return None
         keys = self._keys(ask, scope, which, is_shared, now)
         boost, items = np.zeros(len(table)), np.zeros(len(table), np.int64)
@@ -116,6 +116,27 @@ class ItemKeys:
             boost = boost + by_relations(find(ask, scope, table, [*strengths]).rows, strengths, len(table))
         return (boost, items) if boost.any() else None
 
+    def tier(
+        self,
+        ask: Ask,
+        scope: Scope,
+        table: PassageTable,
+        eligible: Bools,
+        question: Sequence[str],
+        vector: Floats,
+        now: float,
+    ) -> list[Candidate]:
+        """Items and knowledge to be told besides passages; see `item_tier.tier`. None where the policy does not."""
+        which, is_shared = self._which()
+        if which != "tier":
+            return []
+        from palimpsest.memory.index.item_tier import tier  # few policies want it
+
+        found = tier(ask, self._keys(ask, scope, which, is_shared, now).items, table, eligible, question, vector, now)
+        with self._choosing:
+            self._used.update(-one.memory.id for one in found)
+        return found
+
     def _keys(self, ask: Ask, scope: Scope, which: Which, is_shared: bool, now: float) -> Keys:
         name, state = (scope, which, is_shared), item_state(ask, ITEMS)
         with self._choosing:
@@ -124,7 +145,7 @@ class ItemKeys:
                 self._kept.move_to_end(name)
                 return kept
         items = self._items(ask, scope) if which != "graph" else _NO_ITEMS
-        relations = self._relations(ask, scope, is_shared, now) if which != "items" else {}
+        relations = self._relations(ask, scope, is_shared, now) if which not in ("items", "tier") else {}
         read = Keys(state, items, relations)
         with self._choosing:
             self._kept[name] = read

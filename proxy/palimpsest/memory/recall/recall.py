@@ -192,6 +192,11 @@ class Recall:
 
                 best = interleave([best, *filter(None, others)], limit)
             candidates = () if best is None else _candidates(ask, query.tenant, table, best)
+            if candidates and vectors is not None and (keys := self._keys()) is not None:
+                words = [*asked.found, *asked.absent]
+                noted = keys.tier(ask, scope, table, eligible, words, vectors[0], self._clock())
+                likely = max(one.probability for one in candidates)
+                candidates = (*(replace(one, probability=likely) for one in noted), *candidates)
             return Recalled(
                 *(candidates, bool(candidates), reason, vectors is None),
                 helps=helps,
