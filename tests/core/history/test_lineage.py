@@ -449,6 +449,20 @@ def test_nothing_kept_but_the_summary_is_a_summary_of_its_conversation(client: C
     assert verdict.event is Event.SUMMARY and verdict.conversation == home and len(verdict.lineage.dropped) == 14
 
 
+def test_short_summary_is_known_however_few_of_its_words_are_sampled():
+    """Of 37 words the store keeps seven runs or so, by chance of their hashes: of one summary in 25 fewer than four."""
+    events = []
+    for seed in range(100):
+        again = Client(Core(), seed=seed)
+        again.talk(2)
+        said = prose(37, ("short", seed))
+        summarise(again, answer=said)
+        again.messages = [again.messages[0], user(f"I spoke to you previously about a number of things.\n{said}")]
+        again.messages += [assistant("Ok."), user("Go on.")]
+        events.append(again.send().event)
+    assert events.count(Event.SUMMARY) >= 99
+
+
 def test_nothing_kept_but_a_system_message_with_the_summary_is_a_summary(client: Client):
     summarise(client)
     client.messages = [client.messages[0], system(f"Summary of the conversation so far: {SUMMARY}")]

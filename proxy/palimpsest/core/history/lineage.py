@@ -59,6 +59,7 @@ from palimpsest.domain import (
 
 INDEXES = tuple(range(2048))  # made once: most histories are shorter
 NOTHING = Seen()
+SHORT_SHARE = 1 / 3  # of a message's runs: as many are a client's own words around a summary of forty words
 RESTORED_GONE = "the message in which the compaction was answered is gone: what that removed is restored again"
 
 
@@ -217,7 +218,8 @@ def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> dict[int, int]:
     Places at which summaries that we handed out echo, as in `align.new_places`.
 
     Returns:
-        For each place the shingles in their own words. What they quote, people may say again without any summary.
+        For each place the shingles in their own words, at least `WHOLE_HITS` where the message is hardly more than
+        the summary. What they quote, people may say again without any summary.
     """
     known = {link.print for link in links if link.kind is LinkKind.ECHO}
     quoted = {link.print for link in links if link.kind is LinkKind.PHRASE}
@@ -231,9 +233,12 @@ def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> dict[int, int]:
         if known.intersection(opaque_prints(message, key)):
             found[place] = WHOLE_HITS
         elif message.role != "tool" and len(message.text) >= LONG_CHARS:
-            hits = known.intersection(shingles(message.text[:ECHO_CHARS], key))
+            own = shingles(message.text[:ECHO_CHARS], key)
+            hits = known.intersection(own)
             if len(hits) >= PHRASE_HITS:
-                found[place] = len(hits - quoted)
+                # Of a short summary the sample may keep fewer: then a message that says little else is the whole.
+                is_short = len(hits - quoted) >= max(PHRASE_HITS, SHORT_SHARE * len(own))
+                found[place] = max(len(hits - quoted), WHOLE_HITS * is_short)
     return found
 
 
