@@ -134,7 +134,9 @@ def figure(found: Any, path: Sequence[str]) -> Any:
         try:
             found = found[int(key) if isinstance(found, list) else key]
         except (KeyError, IndexError, ValueError, TypeError) as cause:
-            raise PolicyError(f"looking for {'/'.join(path)} in a benchmark's results: there is no {key}") from cause
+            raise PolicyError(
+                f"looking for {'/'.join(path)} in a benchmark's results: there is no {key}; delete what --results kept"
+            ) from cause
     return found
 
 
