@@ -29,7 +29,8 @@ SEMANTIC, BOTH = "semantic only", "both"
 BY_AGENT = ", written by an agent"
 SYSTEMS = (NONE, EPISODIC, SEMANTIC, BOTH, SEMANTIC + BY_AGENT, BOTH + BY_AGENT)
 FACTS = {"PALIMPSEST_FACTS__POLICY": "use"}
-AGENT = FACTS | {
+AGENT = {
+    "PALIMPSEST_FACTS__POLICY": "all",
     "PALIMPSEST_FACTS__TOKENS": "4000",
     "PALIMPSEST_MCP__ENABLED": "true",
     "PALIMPSEST_MCP__TOOLS": '["remember_fact"]',
