@@ -115,7 +115,7 @@ class RunningProxy:
         """
         headers = {name.replace("_", "-"): value for name, value in named.items()}
         async with (
-            httpx2.AsyncClient(headers=headers) as http,
+            httpx2.AsyncClient(headers=headers, timeout=START_SECONDS) as http,
             Client(streamable_http_client(f"{self._url}/mcp", http_client=http)) as client,
         ):
             for fact in facts:
