@@ -3,7 +3,8 @@ Mutation testing of core/ and wire/: which small faults in the code do their tes
 
 A mutant is one file with one fault: a comparison, a constant, an operator, a condition or a result is another one. Each
 is met by the tests that mirror its file, and by those of core/, wire/ and contract/ that import it. Prints the mutants
-that live through these; status 1 where more than a quarter of the sample do.
+that live through these; status 1 where more than a quarter of the sample do. The fractions that a module names are left
+alone: they are weights that were fitted, and benchmarks, not tests, say what they are worth.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ SWAPPED: dict[type[ast.AST], Callable[[], ast.AST]] = {
 def faults(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], None]]]:
     """Every fault that can be put into a tree: its line, what it is, and what puts it there. Always in one order."""
     untested = {id(inner) for node in ast.walk(tree) for part in _untested(node) for inner in ast.walk(part)}
+    for statement in tree.body:  # fitted weights: benchmarks are about these
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            untested |= {id(node) for node in ast.walk(statement) if _is_float(node)}
     for node in ast.walk(tree):
         if id(node) in untested:
             continue
@@ -69,6 +73,10 @@ def _untested(node: ast.AST) -> Iterator[ast.AST]:
     yield from getattr(node, "decorator_list", ())
 
 
+def _is_float(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
+
+
 class Mutant(SourceFileLoader):
     """Finds and loads one module, with one fault."""
 
@@ -90,7 +98,7 @@ def _module(file: Path) -> str:
 
 
 def tests_of(file: Path) -> list[Path]:
-    """The tests that mirror a file first, then what else imports it."""
+    """The tests that mirror a file first, then what else imports it; of a file that neither has, those of its room."""
     package, _, name = _module(file).rpartition(".")
     mirror = ROOT / "tests" / file.relative_to(SOURCES).parent / f"test_{file.stem}.py"
     importing = [
@@ -99,7 +107,8 @@ def tests_of(file: Path) -> list[Path]:
         for test in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
         if f"from {package}.{name} import" in (text := test.read_text()) or f"from {package} import {name}" in text
     ]
-    return list(dict.fromkeys([*([mirror] if mirror.exists() else []), *importing]))
+    own = [*([mirror] if mirror.exists() else []), *importing]
+    return list(dict.fromkeys(own or sorted(mirror.parent.rglob("test_*.py"))))
 
 
 def start(tests: list[Path], mutant: Mutant | None = None) -> int:

@@ -7,20 +7,24 @@ from dataclasses import replace
 from palimpsest.core.decision import Decision
 from palimpsest.core.facts.choice import FactChoice
 from palimpsest.core.reading import Reading
-from palimpsest.core.response_headers import headers_of, log_fields, undecided_headers
+from palimpsest.core.response_headers import cost_fields, headers_of, log_fields, undecided_headers
 from palimpsest.domain import (
+    Added,
     Block,
     BlockKind,
     Chat,
+    Cost,
     Diagnosis,
     Event,
     Lineage,
     Note,
     Pressure,
+    Rebuild,
     Role,
     Shape,
     Speaker,
     Tier,
+    Usage,
 )
 
 LINEAGE = Lineage(Event.SUMMARY, Role.MAIN)
@@ -66,3 +70,10 @@ def test_facts_are_counted_where_some_are_told() -> None:
     assert named(headers_of(telling_two, "", None))["facts"] == "2" and log_fields(telling_two, "", None)["facts"] == 2
     silent = replace(ADDING, fact_choice=FactChoice())
     assert "facts" not in named(headers_of(silent, "", None)) and "facts" not in log_fields(silent, "", None)
+
+
+def test_the_log_says_what_the_provider_counted_and_leaves_out_what_it_did_not() -> None:
+    cost = Cost(Added(0, 0), usage=Usage(900, 10, cache_read_tokens=0), rebuild=Rebuild.OURS, rebuilt_tokens=300)
+    counted = {"input_tokens": 900, "cache_read_tokens": 0, "cache_rebuild": "after-change:ours", "rebuilt_tokens": 300}
+    assert cost_fields(cost) == counted
+    assert cost_fields(Cost(Added(0, 0))) == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from palimpsest.core.archive.receipt import is_genuine, signed
+from palimpsest.core.archive.receipt import BACKUPS, is_genuine, not_covered, signed
 
 BODY = {"id": "e-1", "erased": {"messages": 2}, "check": {"left": 0}}
 
@@ -24,3 +24,8 @@ def test_a_receipt_that_was_changed_is_not(change: dict[str, Any]) -> None:
 def test_a_receipt_of_another_installation_is_not() -> None:
     assert not is_genuine(signed(BODY, b"secret"), b"another")
     assert not is_genuine(BODY, b"secret")
+
+
+def test_a_receipt_says_until_when_backups_hold_it_where_that_is_known() -> None:
+    assert not_covered("2026-12-01")[0] == f"{BACKUPS} 2026-12-01"
+    assert not_covered()[0] == f"{BACKUPS} they are deleted"
