@@ -455,7 +455,9 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
             return None
     else:
         is_talk = False
-    return replace(account(read[::-1], query.seen, query.account_chars), is_talk=is_talk)
+    # who asks something in a talk mostly wants an answer: all of an account held hardly an answer more
+    chars = query.account_chars // 2 if is_talk and query.named is None else query.account_chars
+    return replace(account(read[::-1], query.seen, chars), is_talk=is_talk)
 
 
 def _said(rows: Sequence[Row], query: Query, limit: int) -> list[tuple[int, float]]:
