@@ -135,6 +135,11 @@ def other_than(default: Any, path: str) -> tuple[str, Any]:
             return other, other
 
 
+def test_what_tools_are_told_in_the_environment_is_no_setting() -> None:
+    told = {"PALIMPSEST_API_KEY": "sk-of-a-caller", "PALIMPSEST_URL": "http://127.0.0.1:8484"}
+    assert load(None, told, {}) == load(None, {}, {})
+
+
 @pytest.mark.parametrize("path", [p for p in settings_by_path() if p not in ("upstreams", "tenants.keys")])
 def test_every_plain_setting_can_be_set_by_environment(path: str) -> None:
     default = value_at(load(None, {}, {}), path)
