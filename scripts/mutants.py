@@ -14,7 +14,6 @@ import ast
 import importlib
 import os
 import random
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -30,8 +29,19 @@ ROOMS = ("core", "wire")
 FOLDERS = (*ROOMS, "contract")  # of tests
 SAMPLE = 150
 MOST_SURVIVORS = 0.25
-TIMEOUT_SECONDS = 300  # a mutant that does not end is noticed
-PYTEST = ("-q", "-x", "--assert=plain", "-p", "no:cacheprovider", "-m", "not slow", "--hypothesis-profile", "quick")
+TIMEOUT_SECONDS = 60  # of a test: a mutant that does not end is noticed
+PYTEST = (
+    f"--timeout={TIMEOUT_SECONDS}",
+    "-q",
+    "-x",
+    "--assert=plain",
+    "-p",
+    "no:cacheprovider",
+    "-m",
+    "not slow",
+    "--hypothesis-profile",
+    "quick",
+)
 SWAPPED: dict[type[ast.AST], Callable[[], ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq},
     **{ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And},
@@ -119,7 +129,6 @@ def start(tests: list[Path], mutant: Mutant | None = None) -> int:
     for stream in (0, 1, 2):
         os.dup2(silent, stream)
     if mutant:
-        signal.alarm(TIMEOUT_SECONDS)
         sys.meta_path.insert(0, mutant)  # type: ignore[arg-type]
     os._exit(int(pytest.main([*PYTEST, *map(str, tests)])))
 
