@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scripts.benchmarks import NOTED, PUBLISHED, SOURCE, digest_of, main, modules_of
+from scripts.benchmarks import NOTED, OLDER, PUBLISHED, SOURCE, digest_of, main, modules_of, says_older
 
 ROOT = Path(__file__).parent.parent
 MEASURED = {"parts": {"PART": ["core"]}, "tables": {"Recall": {"of": ["PART", "bench.py"]}}}
@@ -46,6 +46,11 @@ def test_words_about_the_code_and_its_place_do_not_age_a_table(tmp_path: Path) -
 @pytest.mark.parametrize("changed", [{"core__rank": CODE.replace("+ 1", "+ 2")}, {"bench": "N = 2\n"}])
 def test_what_the_code_does_ages_it(tmp_path: Path, changed: dict[str, str]) -> None:
     assert digest(tmp_path / "a", **changed) != digest(tmp_path / "b")
+
+
+def test_a_table_says_by_itself_that_it_is_older() -> None:
+    published = f"## Soup\n\n{OLDER}.\n\n| a |\n\n## Salad\n\n| b |\n"
+    assert says_older(published, "Soup") and not says_older(published, "Salad") and not says_older(published, "Sou")
 
 
 def test_a_table_that_nobody_watches_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
