@@ -12,6 +12,7 @@ import pytest
 from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation import bench_paper
 from palimpsest.evaluation.bench_paper import COMPARISONS, FOLDER, PAPERS, figure, of, report_of
+from palimpsest.evaluation.bench_writing import VARIANTS
 from palimpsest.evaluation.command import BENCHMARKS, parsed
 
 
@@ -46,6 +47,20 @@ def test_numbers_stand_beside_each_other_and_what_was_not_run_says_why(tmp_path:
     assert list(row) == ["a", 0.5, 0.25, COMPARISONS["data"]]
     (row,) = report_of(paper, {}, {"r": "needs locomo"}).tables[0].rows
     assert list(row) == ["a", 0.5, None, "not run: needs locomo"]
+
+
+def test_where_little_was_asked_a_row_may_have_no_figure(tmp_path: Path) -> None:
+    paper = of(told(tmp_path, {"row": "a", "ours": "r/n/multi-hop", "is": "data"}))
+    (row,) = report_of(paper, {"r": {"n": {}}}, {}, limit=3).tables[0].rows
+    assert row[2] is None and "--limit 3" in str(row[3])
+    with pytest.raises(PolicyError, match="no multi-hop"):
+        report_of(paper, {"r": {"n": {}}}, {})
+
+
+def test_the_parts_of_epc_that_are_left_out_are_those_of_its_benchmark() -> None:
+    rows = [row.ours for table in of(FOLDER / "whenloss.yaml").tables.values() for row in table]
+    named = {ours.removeprefix("writing/epc/") for ours in rows if ours.startswith("writing/epc/")}
+    assert named and named <= VARIANTS.keys()
 
 
 def test_a_figure_that_a_benchmark_no_longer_tells_is_an_error() -> None:

@@ -93,7 +93,7 @@ async def run(given: Namespace) -> Report:
                 made = Report(report.title, report.data, (), report.notes, None, provenance(given.seed))
                 kept.write_text(made.to_json(), encoding="utf-8")
             found[name] = loads(report.to_json())
-    return report_of(paper, found, missing)
+    return report_of(paper, found, missing, given.limit)
 
 
 def of(file: Path) -> Paper:
@@ -157,15 +157,26 @@ def _arguments(one: Run, given: Namespace) -> tuple[BenchmarkModule, Namespace]:
     return parsed(one.bench, [*(paths[name] for name in one.data), *flags, "--seed", str(given.seed)])
 
 
-def report_of(paper: Paper, found: Mapping[str, Any], missing: Mapping[str, str]) -> Report:
-    """Every table of the paper; a row whose run is missing says what it needs."""
+def report_of(paper: Paper, found: Mapping[str, Any], missing: Mapping[str, str], limit: int = 0) -> Report:
+    """
+    Every table of the paper; a row whose run is missing says what it needs.
+
+    Args:
+        limit: of what was asked; 0: all was. A few questions may be of none of a row's kind.
+    """
     tables, told = [], {}
     for name, rows in paper.tables.items():
         lines: list[list[Cell]] = []
         for row in rows:
             of_run, *path = row.ours.split("/")
-            ours = figure(found[of_run], path) if of_run in found else None
             said = COMPARISONS[row.comparison] + (f": {row.why}" if row.why else "")
+            ours = None
+            try:
+                ours = figure(found[of_run], path) if of_run in found else None
+            except PolicyError:
+                if not limit:
+                    raise
+                said = f"{COMPARISONS['none']}: none of what --limit {limit} leaves is of this kind"
             if of_run in missing:
                 said = f"{COMPARISONS['none']}: {missing[of_run]}"
             lines.append([row.name, row.paper, round(ours, 3) if isinstance(ours, float) else ours, said])
