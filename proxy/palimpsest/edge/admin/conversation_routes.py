@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from palimpsest.domain import Role
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.operation import Call, OfTenant, Refused, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, Paged, cursor_to, position_of
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.turns.listings import Filter, conversations, tenants
@@ -80,19 +80,7 @@ class TenantPage:
 class ConversationRoutes(Routes):
     """The operations that list conversations, and whose they are."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (
-            Operation("GET", "/tenants", "List tenants", self.list_tenants, Paged, TenantPage),
-            Operation(
-                "GET", "/conversations", "List conversations", self.list_conversations, Conversations, ConversationPage
-            ),
-            Operation(
-                *("GET", "/conversations/{conversation}", "Show a conversation"),
-                *(self.one, OneConversation, Conversation),
-                statuses={404: UNKNOWN_CONVERSATION},
-            ),
-        )
-
+    @operation("GET /conversations", "List conversations")
     async def list_conversations(self, call: Call[Conversations]) -> ConversationPage:
         asked = call.asked
         since, until = asked.period
@@ -103,6 +91,7 @@ class ConversationRoutes(Routes):
         page = await self._database.ask(partial(conversations, which=which, after=after, limit=asked.limit))
         return ConversationPage([Conversation(**one) for one in page.listed], cursor_to(LIST, page.next))
 
+    @operation("GET /conversations/{conversation}", "Show a conversation", missing=UNKNOWN_CONVERSATION)
     async def one(self, call: Call[OneConversation]) -> Conversation:
         which = Filter(call.asked.tenant, conversation=call.asked.conversation)
         page = await self._database.ask(partial(conversations, which=which, after=0, limit=1))
@@ -110,6 +99,7 @@ class ConversationRoutes(Routes):
             return Conversation(**one)
         raise Refused(404, UNKNOWN_CONVERSATION)
 
+    @operation("GET /tenants", "List tenants")
     async def list_tenants(self, call: Call[Paged]) -> TenantPage:
         asked = call.asked
         (after,) = position_of(TENANTS, asked.cursor)

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from palimpsest.domain import Rebuild
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Operation
+from palimpsest.edge.admin.operation import Call, operation
 from palimpsest.edge.admin.paging import MAX_PAGE, PAGE, OfPeriod
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.turns.costs import By, costs
@@ -59,10 +59,7 @@ class CostPage:
 class CostRoutes(Routes):
     """The operation that adds up costs."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        summary = "What requests cost, by day or conversation, and why prefix caches were rebuilt"
-        return (Operation("GET", "/costs", summary, self.costs, Asked, CostPage),)
-
+    @operation("GET /costs", "What requests cost, by day or conversation, and why prefix caches were rebuilt")
     async def costs(self, call: Call[Asked]) -> CostPage:
         asked, (since, until) = call.asked, call.asked.period
         look = partial(

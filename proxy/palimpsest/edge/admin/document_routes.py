@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.admin.operation import Call, Nothing, Operation, operation
 from palimpsest.edge.replies import json_reply
 
 
@@ -20,10 +20,7 @@ class DocumentRoutes:
     def __init__(self, table: Callable[[], Sequence[Operation[Any]]]) -> None:
         self._table = table
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        summary = "This document"
-        return (Operation("GET", "/openapi.json", summary, self.show, Nothing, dict[str, Any], in_turn=False),)
-
+    @operation("GET /openapi.json", "This document", replies=dict[str, Any], in_turn=False)
     async def show(self, _call: Call[Nothing]) -> Response:
         return json_reply(self._document)
 

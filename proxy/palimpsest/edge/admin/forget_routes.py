@@ -13,7 +13,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.erasure.targets import target_of
@@ -21,7 +21,6 @@ from palimpsest.memory.erasure.targets import target_of
 AGE = r"^\s*\d{1,6}[mhdw]\s*$"
 NOTHING = "nothing stored matches, so nothing was erased"
 NOT_CLEAN = 500  # the receipt says what is left
-STATUSES = {404: NOTHING, NOT_CLEAN: "it was erased, and remains were found on the disk; the receipt lists them"}
 
 Name = Annotated[str, Field(pattern=NOT_BLANK)]
 DryRun = Annotated[bool, Field(description="Only count what would be erased.")]
@@ -110,31 +109,33 @@ class Receipt:
     signature: Annotated[str, Field(description="Signature with a key of this installation.")]
 
 
+ERASING: dict[str, Any] = {
+    "replies": Receipt | Preview,
+    "missing": NOTHING,
+    "statuses": {NOT_CLEAN: "it was erased, and remains were found on the disk; the receipt lists them"},
+    "other_replies": {NOT_CLEAN: Receipt},
+    "in_turn": False,
+}
+
+
 class ForgetRoutes(Routes):
     """The operations that erase."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        def erasing(method: str, path: str, summary: str, run: Any, asks: type[Any]) -> Operation[Any]:
-            more: dict[str, Any] = {"statuses": STATUSES, "other_replies": {NOT_CLEAN: Receipt}, "in_turn": False}
-            return Operation(method, path, summary, run, asks, Receipt | Preview, **more)
-
-        def delete(path: str, summary: str, asks: type[Any]) -> Operation[Any]:
-            return erasing("DELETE", path, summary, self.delete, asks)
-
-        conversation = "/conversations/{conversation}"
-        return (
-            erasing("POST", "/forget", "Erase what matches", self.forget, Forget),
-            delete(conversation + "/turns/{number}", "Erase a turn by its number", DeleteNumberedTurn),
-            delete(conversation, "Erase a conversation", DeleteConversation),
-            delete("/turns/{turn}", "Erase a turn", DeleteTurn),
-            delete("/users/{user:path}", "Erase all conversations of a user", DeleteUser),
-            delete("/tenants/{tenant:path}", "Erase everything of a tenant", DeleteTenant),
-        )
-
+    @operation("POST /forget", "Erase what matches", **ERASING)
     async def forget(self, call: Call[Forget]) -> Response:
         """The body says what to forget."""
         return await self._answer(asdict(call.asked))
 
+    @operation(
+        "DELETE /conversations/{conversation}/turns/{number}",
+        "Erase a turn by its number",
+        asks=DeleteNumberedTurn,
+        **ERASING,
+    )
+    @operation("DELETE /conversations/{conversation}", "Erase a conversation", asks=DeleteConversation, **ERASING)
+    @operation("DELETE /turns/{turn}", "Erase a turn", asks=DeleteTurn, **ERASING)
+    @operation("DELETE /users/{user:path}", "Erase all conversations of a user", asks=DeleteUser, **ERASING)
+    @operation("DELETE /tenants/{tenant:path}", "Erase everything of a tenant", asks=DeleteTenant, **ERASING)
     async def delete(self, call: Call[Any]) -> Response:
         """The path says what to forget."""
         given = asdict(call.asked)

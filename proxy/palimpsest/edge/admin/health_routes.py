@@ -4,13 +4,13 @@ Health over HTTP: the same as `/readyz`, for people and with status 200.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from palimpsest import __version__
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.admin.operation import Call, Nothing, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.admin.probe_routes import Readiness
 
@@ -25,9 +25,7 @@ class Health(Readiness):
 class HealthRoutes(Routes):
     """The operation that shows health to people."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (Operation("GET", "/health", "Show the state of memory", self.health, Nothing, Health, in_turn=False),)
-
+    @operation("GET /health", "Show the state of memory", in_turn=False)
     async def health(self, _call: Call[Nothing]) -> Health:
         now = await self._parts.readiness_probe.now()
         return Health(

@@ -5,12 +5,12 @@ Proxy keys over HTTP, for the operator: make, list and revoke them. Every worker
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, JsonValue
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, Operation, Refused
+from palimpsest.edge.admin.operation import Call, Nothing, Refused, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.memory.operation.proxy_keys import NAME, NAME_CHARS, KeyService, key_json
 
@@ -95,20 +95,11 @@ class KeyRoutes(Routes):
     def _keys(self) -> KeyService:
         return KeyService(self._database, self._clock)
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (
-            Operation("GET", "/keys", "List all keys", self.list, Nothing, Keys, for_operator=True),
-            Operation("POST", "/keys", "Create a key", self.create, NewKey, KeyMade, status=201, for_operator=True),
-            Operation(
-                *("DELETE", "/keys/{id}", "Revoke a key", self.revoke, KeyId, KeyShown),
-                statuses={404: UNKNOWN},
-                for_operator=True,
-            ),
-        )
-
+    @operation("GET /keys", "List all keys", for_operator=True)
     async def list(self, _call: Call[Nothing]) -> Keys:
         return Keys([KeyShown(**key_json(key)) for key in await self._keys.listed()])
 
+    @operation("POST /keys", "Create a key", status=201, for_operator=True)
     async def create(self, call: Call[NewKey]) -> KeyMade:
         asked = call.asked
         secret, key = await self._keys.create(
@@ -116,6 +107,7 @@ class KeyRoutes(Routes):
         )
         return KeyMade(key=secret, **key_json(key))
 
+    @operation("DELETE /keys/{id}", "Revoke a key", missing=UNKNOWN, for_operator=True)
     async def revoke(self, call: Call[KeyId]) -> KeyShown:
         key = await self._keys.revoke(call.asked.id)
         if key is None:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.operation import Call, OfTenant, Refused, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.turns.listings import Filter, memories, memory
@@ -69,15 +69,7 @@ class MemoryPage:
 class MemoryRoutes(Routes):
     """The operations that show what can be found."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (
-            Operation("GET", "/memories", "List memories", self.list_memories, Memories, MemoryPage),
-            Operation(
-                *("GET", "/memories/{memory}", "Show a memory", self.one, OneMemory, Memory),
-                statuses={404: UNKNOWN_MEMORY},
-            ),
-        )
-
+    @operation("GET /memories", "List memories")
     async def list_memories(self, call: Call[Memories]) -> MemoryPage:
         asked = call.asked
         since, until = asked.period
@@ -88,6 +80,7 @@ class MemoryRoutes(Routes):
         page = await self._database.ask(partial(memories, which=which, after=after, limit=asked.limit))
         return MemoryPage([Memory(**one) for one in page.listed], cursor_to(LIST, page.next))
 
+    @operation("GET /memories/{memory}", "Show a memory", missing=UNKNOWN_MEMORY)
     async def one(self, call: Call[OneMemory]) -> Memory:
         found = await self._database.ask(partial(memory, tenant=call.asked.tenant, id=call.asked.memory))
         if found is None:

@@ -1,18 +1,19 @@
 """
 Operations of the admin API: one declaration of each, from which requests are parsed and the document is written.
 
-A file of routes declares its operations as a table. What may be asked is a frozen dataclass: a field that stands in
-braces in the path is read from there, the others from the query, or from a JSON object where the operation has a body.
-What is answered is a dataclass too. Describe each field with `Annotated[type, Field(description=...)]`.
+A file of routes declares its operations at the methods that run them, with `operation`. The parameters are a frozen
+dataclass: a field that stands in braces in the path is read from there, the others from the query, or from a JSON
+object where the operation has a body. The reply is a dataclass too. Describe each field with
+`Annotated[type, Field(description=...)]`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, is_dataclass, make_dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 from pydantic import Field
 from starlette.requests import Request
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 P = TypeVar("P")
+Run = TypeVar("Run", bound=Callable[..., Any])
 
 PREFIX = "/memory/v1"
 JSON = "application/json"
@@ -106,6 +108,36 @@ class Operation(Generic[P]):
         from pydantic import TypeAdapter
 
         return TypeAdapter(self.asks)
+
+
+def operation(place: str, summary: str, missing: str = "", **options: Any) -> Callable[[Run], Run]:
+    """
+    Declare a method of `Routes` as an operation; repeatedly, where several paths lead to it.
+
+    Args:
+        place: method and path: "GET /turns/{turn}".
+        missing: what status 404 means; "": nothing.
+        options: other fields of `Operation`. Without them, `asks` and `replies` are what the annotations of the method
+            say: `Call[asks]`, and the type that it returns.
+    """
+    method, _, path = place.partition(" ")
+    statuses = ({404: missing} if missing else {}) | options.pop("statuses", {})
+    declared = {"method": method, "path": path, "summary": summary, "statuses": statuses, **options}
+
+    def declare(run: Run) -> Run:
+        vars(run).setdefault("operations", []).insert(0, declared)
+        return run
+
+    return declare
+
+
+def operations_of(routes: object) -> Iterator[Operation[Any]]:
+    """The operations that the methods of an object declare, in their order: of two paths that fit, the first counts."""
+    for name, run in vars(type(routes)).items():
+        if declared := getattr(run, "operations", ()):
+            call, reply = get_type_hints(run).values()
+            types = {"asks": get_args(call)[0], "replies": reply}
+            yield from (Operation(run=getattr(routes, name), **types | options) for options in declared)
 
 
 def shape_of(value_type: type) -> Any:

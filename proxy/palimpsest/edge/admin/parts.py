@@ -5,10 +5,8 @@ What the operations of the admin API work on, and the base of the classes that h
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from palimpsest.domain.ports import Preparer, Retriever
-from palimpsest.edge.admin.operation import Operation
 from palimpsest.edge.admin.probe_routes import ReadinessProbe
 from palimpsest.edge.open_turns import OpenTurns
 from palimpsest.memory.archive import Archive
@@ -35,13 +33,9 @@ class Parts:
 
 
 class Routes:
-    """The operations of one resource."""
+    """The operations of one resource: methods that `operation` declares."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._archive = parts.archive
         self._database, self._journal, self._clock = parts.archive.database, parts.archive.journal, parts.archive.clock
-
-    def operations(self) -> tuple[Operation[Any], ...]:
-        """Their table."""
-        raise NotImplementedError

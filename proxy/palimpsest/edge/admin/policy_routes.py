@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from starlette.responses import Response
 
-from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.admin.operation import Call, Nothing, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.operation.policy_reload import Reload
@@ -51,20 +51,7 @@ class PolicyInForce:
 class PolicyRoutes(Routes):
     """The operations on the policy."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (
-            Operation(
-                "GET", "/policy", "Show the policy in force", self.show, Nothing, PolicyInForce, for_operator=True
-            ),
-            Operation(
-                *("POST", "/reload", "Reload the configuration", self.reload, Nothing, ReloadReply),
-                statuses={UNUSABLE: "the configuration was refused, and the policy before it stays in force"},
-                other_replies={UNUSABLE: ReloadReply},
-                for_operator=True,
-                in_turn=False,
-            ),
-        )
-
+    @operation("GET /policy", "Show the policy in force", for_operator=True)
     async def show(self, _call: Call[Nothing]) -> PolicyInForce:
         now = self._parts.policies
         return PolicyInForce(
@@ -76,6 +63,15 @@ class PolicyRoutes(Routes):
             last_reload=self._reload_reply(now.last),
         )
 
+    @operation(
+        "POST /reload",
+        "Reload the configuration",
+        replies=ReloadReply,
+        statuses={UNUSABLE: "the configuration was refused, and the policy before it stays in force"},
+        other_replies={UNUSABLE: ReloadReply},
+        for_operator=True,
+        in_turn=False,
+    )
     async def reload(self, _call: Call[Nothing]) -> Response:
         """Reload in this worker; the others follow within a second."""
         reply = self._reload_reply(await self._parts.policies.reload())

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from palimpsest.core.caller.locality import is_local
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, Refused, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.open_turns import OpenTurn
 from palimpsest.wire.registry import wire_of
@@ -59,21 +59,7 @@ class Taken:
 class PrepareRoutes(Routes):
     """The operations that prepare a request, and take its answer."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (
-            Operation(
-                *("POST", "/prepare", "Add memory to a request without forwarding it"),
-                *(self.prepare, Preparation, PreparedRequest),
-                in_turn=False,
-            ),
-            Operation(
-                *("POST", "/turns", "Archive the answer to a prepared request"),
-                *(self.take, Answer, Taken),
-                statuses={404: "No such turn is open."},
-                in_turn=False,
-            ),
-        )
-
+    @operation("POST /prepare", "Add memory to a request without forwarding it", in_turn=False)
     async def prepare(self, call: Call[Preparation]) -> PreparedRequest:
         headers = call.request.scope["headers"]
         if not call.caller.tenant and not is_local(headers):
@@ -88,6 +74,9 @@ class PrepareRoutes(Routes):
         added = {name.decode("latin-1"): value.decode("latin-1") for name, value in prepared.headers}
         return PreparedRequest(turn, orjson.loads(prepared.body), added)
 
+    @operation(
+        "POST /turns", "Archive the answer to a prepared request", missing="No such turn is open.", in_turn=False
+    )
     async def take(self, call: Call[Answer]) -> Taken:
         if not await self._parts.open_turns.answer(
             call.asked.turn, call.caller.tenant, orjson.dumps(call.asked.answer)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.admin.operation import Call, Nothing, operation
 from palimpsest.edge.admin.parts import Routes
 
 RUN_SECONDS = 5.0  # of one request: whoever waits for the answer sees how far it came
@@ -52,19 +52,11 @@ class Swept:
 class RetentionRoutes(Routes):
     """The operations of retention."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (
-            Operation("GET", "/retention", "Show what is due by age", self.due, Nothing, DueByAge, for_operator=True),
-            Operation(
-                *("POST", "/retention", "Erase what is due, now", self.run, Nothing, Swept),
-                for_operator=True,
-                in_turn=False,
-            ),
-        )
-
+    @operation("GET /retention", "Show what is due by age", replies=DueByAge, for_operator=True)
     async def due(self, _call: Call[Nothing]) -> dict[str, Any]:
         return (await self._archive.sweeper.overview()).to_json()
 
+    @operation("POST /retention", "Erase what is due, now", replies=Swept, for_operator=True, in_turn=False)
     async def run(self, _call: Call[Nothing]) -> dict[str, Any]:
         """For some seconds; `complete` says whether all of it went."""
         sweep = await self._archive.sweeper.sweep(RUN_SECONDS)

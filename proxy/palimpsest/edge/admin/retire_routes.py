@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.forget_routes import Forget
-from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.operation import Call, OfTenant, Refused, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.erasure.targets import target_of
@@ -83,25 +83,13 @@ class Undone:
 class RetireRoutes(Routes):
     """The operations that retire, and undo that."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        path, known = "/retirements/{retirement}", {404: NOT_KNOWN}
-        return (
-            Operation(
-                *(
-                    "POST",
-                    "/retire",
-                    "Stop recalling what matches",
-                    self.retire,
-                    Forget,
-                    RetirementReceipt | RetirePreview,
-                ),
-                statuses={404: NOTHING},
-                in_turn=False,
-            ),
-            Operation("GET", "/retirements", "List retirements that can be undone", self.listed, OfTenant, Retirements),
-            Operation("DELETE", path, "Undo a retirement", self.undo, Undo, Undone, statuses=known, in_turn=False),
-        )
-
+    @operation(
+        "POST /retire",
+        "Stop recalling what matches",
+        replies=RetirementReceipt | RetirePreview,
+        missing=NOTHING,
+        in_turn=False,
+    )
     async def retire(self, call: Call[Forget]) -> Response:
         """The body says what to retire, as that of `/forget`."""
         given = {name: value for name, value in asdict(call.asked).items() if value not in (None, "")}
@@ -117,9 +105,13 @@ class RetireRoutes(Routes):
             raise Refused(404, NOTHING)
         return json_reply(receipt)
 
+    @operation("GET /retirements", "List retirements that can be undone", replies=Retirements)
     async def listed(self, call: Call[OfTenant]) -> dict[str, Any]:
         return {"retirements": await self._archive.retiring.listed(call.asked.tenant)}
 
+    @operation(
+        "DELETE /retirements/{retirement}", "Undo a retirement", replies=Undone, missing=NOT_KNOWN, in_turn=False
+    )
     async def undo(self, call: Call[Undo]) -> dict[str, Any]:
         undone = await self._archive.retiring.undo(call.asked.retirement, call.asked.tenant)
         if undone is None:

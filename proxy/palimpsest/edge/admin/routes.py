@@ -1,8 +1,8 @@
 """
 The table of the admin API: the operations of all its resources.
 
-Each resource is a file with a table of its operations. Whoever adds one names it in `RESOURCES`; those of features
-come from `features.registry`. The document and the tests follow the table.
+Each resource is a file, and a class that is named in `RESOURCES`; those of features come from `features.registry`. The
+document and the tests follow the table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from palimpsest.edge.admin.guard import Guard, PathEndpoint, UnknownPath
 from palimpsest.edge.admin.health_routes import HealthRoutes
 from palimpsest.edge.admin.key_routes import KeyRoutes
 from palimpsest.edge.admin.memory_routes import MemoryRoutes
-from palimpsest.edge.admin.operation import PREFIX, Operation
+from palimpsest.edge.admin.operation import PREFIX, Operation, operations_of
 from palimpsest.edge.admin.parts import Parts, Routes
 from palimpsest.edge.admin.policy_routes import PolicyRoutes
 from palimpsest.edge.admin.prepare_routes import PrepareRoutes
@@ -49,8 +49,8 @@ OfFeature = Callable[[Parts], Routes]
 def operations(parts: Parts, features: Iterable[OfFeature]) -> list[Operation[Any]]:
     """The operations of all resources."""
     every: list[OfFeature] = [*RESOURCES, *features]
-    table = [operation for routes in every for operation in routes(parts).operations()]
-    table += DocumentRoutes(lambda: table).operations()
+    table = [operation for routes in every for operation in operations_of(routes(parts))]
+    table += operations_of(DocumentRoutes(lambda: table))
     return table
 
 

@@ -5,14 +5,14 @@ Search over HTTP: what recall would find, with the rank and score of each signal
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from palimpsest.domain import Candidate, Query, Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.memory_routes import SpeakerName
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, Refused, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.search.passages import last_passage
@@ -72,10 +72,7 @@ class Results:
 class SearchRoutes(Routes):
     """The operation that searches."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        summary = f"Search as recall would, in the best {DEPTH} passages"
-        return (Operation("GET", "/search", summary, self.search, Search, Results),)
-
+    @operation("GET /search", f"Search as recall would, in the best {DEPTH} passages")
     async def search(self, call: Call[Search]) -> Results:
         asked = call.asked
         newest, begin = position_of(LIST, asked.cursor, 2)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from palimpsest.core.history.link_keys import id_print
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.engine import Transaction
 from palimpsest.store.turns.cleared import mark_cleared, named_by_client
@@ -45,10 +45,7 @@ class Marked:
 class SessionRoutes(Routes):
     """The operation that takes a session's events."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        about = "Report that a user cleared or resumed a session of a client"
-        return (Operation("POST", "/sessions", about, self.take, SessionEvent, Marked),)
-
+    @operation("POST /sessions", "Report that a user cleared or resumed a session of a client")
     async def take(self, call: Call[SessionEvent]) -> Marked:
         return Marked(await self._database.transact(partial(self._mark, call.asked)))
 

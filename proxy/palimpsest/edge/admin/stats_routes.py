@@ -5,13 +5,13 @@ Statistics over HTTP: how large the store is, and how far behind its index.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from palimpsest.domain import AssistRole, Json
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.admin.operation import Call, Nothing, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.admin.switch_routes import Off
 
@@ -82,9 +82,7 @@ class Stats:
 class StatsRoutes(Routes):
     """The operation that counts."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (Operation("GET", "/stats", "Count what is stored", self.stats, Nothing, Stats, for_operator=True),)
-
+    @operation("GET /stats", "Count what is stored", for_operator=True)
     async def stats(self, _call: Call[Nothing]) -> Stats:
         found = await self._journal.stats()
         return Stats(**{field.name: found[field.name] for field in fields(Stats)} | {"gaps": gaps_of(found["gaps"])})

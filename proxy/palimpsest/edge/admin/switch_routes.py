@@ -5,12 +5,12 @@ The switches over HTTP, for the operator: memory off and on, for everybody or fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Operation
+from palimpsest.edge.admin.operation import Call, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.memory.operation.switches import SwitchService
 
@@ -51,16 +51,12 @@ class SwitchRoutes(Routes):
     def _switches(self) -> SwitchService:
         return SwitchService(self._database, self._clock)
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (
-            Operation("POST", "/disable", "Switch memory off", self.disable, Disable, Switches, for_operator=True),
-            Operation("POST", "/enable", "Switch memory on", self.enable, Enable, Switches, for_operator=True),
-        )
-
+    @operation("POST /disable", "Switch memory off", for_operator=True)
     async def disable(self, call: Call[Disable]) -> Switches:
         await self._switches.disable(call.asked.tenant, call.asked.reason)
         return await self._now()
 
+    @operation("POST /enable", "Switch memory on", for_operator=True)
     async def enable(self, call: Call[Enable]) -> Switches:
         await self._switches.enable(call.asked.tenant)
         return await self._now()

@@ -5,13 +5,13 @@ Trails over HTTP: at which stage a statement got lost on its way into a request.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from palimpsest.core.recall.trail import as_json
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.memory.recall.trails import Trails
 
@@ -47,12 +47,11 @@ class StatementTrail:
 class TrailRoutes(Routes):
     """The operation that traces a statement."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        path = "/conversations/{conversation}/why-not"
-        missing = {404: "There is no such conversation, or no such turn in it."}
-        summary = "Show at which stage a statement was lost"
-        return (Operation("GET", path, summary, self.why_not, WhyNot, StatementTrail, statuses=missing),)
-
+    @operation(
+        "GET /conversations/{conversation}/why-not",
+        "Show at which stage a statement was lost",
+        missing="There is no such conversation, or no such turn in it.",
+    )
     async def why_not(self, call: Call[WhyNot]) -> StatementTrail:
         asked, trails = (
             call.asked,

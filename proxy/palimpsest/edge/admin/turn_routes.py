@@ -12,7 +12,7 @@ from pydantic import Field
 
 from palimpsest.domain import Event, Rebuild, Role
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.operation import Call, OfTenant, Refused, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.engine import Ask
@@ -22,7 +22,7 @@ EXCERPT_CHARS = 1000  # of a candidate's message: as long as a passage
 NEWEST = "newest"
 NUMBER = r"^(newest|[1-9]\d{0,8})$"  # more turns than a conversation has, and fewer than a database integer holds
 UNKNOWN_TURN = "no such turn"
-UNKNOWN = {404: "No such turn, or no such conversation."}
+UNKNOWN = "No such turn, or no such conversation."
 LIST = "turns"
 LIST_OF_ONE = "turnsof"
 
@@ -147,31 +147,18 @@ class Turn(TurnSummary):
 class TurnRoutes(Routes):
     """The operations that show turns."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        of_one = "/conversations/{conversation}/turns"
-        return (
-            Operation("GET", "/turns", "List turns, the newest first", self.list_turns, Turns, TurnPage),
-            Operation(
-                *("GET", of_one, "List the turns of a conversation, the oldest first"),
-                *(self.list_of_conversation, TurnsOfConversation, TurnPage),
-                statuses={404: "No such conversation."},
-            ),
-            Operation(
-                *("GET", of_one + "/{number}", "Show and explain a turn, by its number"),
-                *(self.numbered, NumberedTurn, Turn),
-                statuses=UNKNOWN,
-            ),
-            Operation(
-                *("GET", "/turns/{turn}", "Show and explain a turn"), *(self.named, NamedTurn, Turn), statuses=UNKNOWN
-            ),
-        )
-
+    @operation("GET /turns", "List turns, the newest first")
     async def list_turns(self, call: Call[Turns]) -> TurnPage:
         (after,) = position_of(LIST, call.asked.cursor)
         which = _filter(call.asked)
         page = await self._database.ask(lambda ask: turns(ask, which, after, call.asked.limit, newest_first=True))
         return _page(LIST, page)
 
+    @operation(
+        "GET /conversations/{conversation}/turns",
+        "List the turns of a conversation, the oldest first",
+        missing="No such conversation.",
+    )
     async def list_of_conversation(self, call: Call[TurnsOfConversation]) -> TurnPage:
         asked = call.asked
         (after,) = position_of(LIST_OF_ONE, asked.cursor)
@@ -188,11 +175,15 @@ class TurnRoutes(Routes):
             raise Refused(404, "no such conversation")
         return _page(LIST_OF_ONE, page)
 
+    @operation(
+        "GET /conversations/{conversation}/turns/{number}", "Show and explain a turn, by its number", missing=UNKNOWN
+    )
     async def numbered(self, call: Call[NumberedTurn]) -> Turn:
         asked = call.asked
         number = None if asked.number == NEWEST else int(asked.number)
         return await self._whole(await self._journal.turn(asked.tenant or None, asked.conversation, number))
 
+    @operation("GET /turns/{turn}", "Show and explain a turn", missing=UNKNOWN)
     async def named(self, call: Call[NamedTurn]) -> Turn:
         asked = call.asked
         key = None if asked.turn == NEWEST else asked.turn

@@ -12,7 +12,7 @@ from pydantic import Field
 from palimpsest.domain import Fact, FactCategory
 from palimpsest.domain.facts import CATEGORIES, by_tool
 from palimpsest.domain.frozen import frozen, shown
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Operation, Refused, shape_of
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Refused, operation, shape_of
 from palimpsest.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, Facts, filter_of, new_fact
@@ -104,30 +104,12 @@ class FactRoutes(Routes):
     def _facts(self) -> Facts:
         return self._archive.made(Facts.of)
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        unknown = {404: UNKNOWN}
-        one = "/facts/{fact}"
-        return (
-            Operation(
-                *(
-                    "POST",
-                    "/facts/rebuild",
-                    "Extract the facts of all messages again",
-                    self.rebuild,
-                    Nothing,
-                    Rebuilding,
-                ),
-                status=202,
-                for_operator=True,
-            ),
-            Operation("GET", "/facts", "List facts", self.list_facts, FactList, FactPage),
-            Operation("POST", "/facts", "Add a fact", self.add, NewFact, FactShown, status=201),
-            Operation("GET", one, "Show a fact", self.show, OneFact, FactShown, statuses=unknown),
-            Operation("DELETE", one, "Forget a fact for good", self.forget, OneFact, ForgottenFact, statuses=unknown),
-            Operation("PUT", one + "/pin", "Pin a fact", self.pin, OneFact, FactShown, statuses=unknown),
-            Operation("DELETE", one + "/pin", "Unpin a fact", self.unpin, OneFact, FactShown, statuses=unknown),
-        )
+    @operation("POST /facts/rebuild", "Extract the facts of all messages again", status=202, for_operator=True)
+    async def rebuild(self, _call: Call[Nothing]) -> Rebuilding:
+        await self._facts.start_over()
+        return Rebuilding(True)
 
+    @operation("GET /facts", "List facts")
     async def list_facts(self, call: Call[FactList]) -> FactPage:
         asked = call.asked
         after_us, after_id = position_of(LIST, asked.cursor, 2)
@@ -136,6 +118,7 @@ class FactRoutes(Routes):
         behind = place_of(page[-1]) if len(found) > len(page) else (0, 0)
         return FactPage([shown(fact) for fact in page], cursor_to(LIST, *behind))
 
+    @operation("POST /facts", "Add a fact", status=201)
     async def add(self, call: Call[NewFact]) -> FactShown:
         asked = call.asked
         tenant = asked.tenant or self._parts.default_tenant
@@ -145,22 +128,22 @@ class FactRoutes(Routes):
         fact = new_fact(asked, tenant, source, seconds(asked.valid_until), asked.pinned)
         return shown(await self._facts.add(fact))
 
+    @operation("GET /facts/{fact}", "Show a fact", missing=UNKNOWN)
     async def show(self, call: Call[OneFact]) -> FactShown:
         return shown(await self._found(call))
 
+    @operation("DELETE /facts/{fact}", "Forget a fact for good", missing=UNKNOWN)
     async def forget(self, call: Call[OneFact]) -> ForgottenFact:
         fact = await self._found(call)
         return ForgottenFact(fact.id, await self._facts.forget(fact.tenant, fact.id))
 
+    @operation("PUT /facts/{fact}/pin", "Pin a fact", missing=UNKNOWN)
     async def pin(self, call: Call[OneFact]) -> FactShown:
         return await self._pinned(call, True)
 
+    @operation("DELETE /facts/{fact}/pin", "Unpin a fact", missing=UNKNOWN)
     async def unpin(self, call: Call[OneFact]) -> FactShown:
         return await self._pinned(call, False)
-
-    async def rebuild(self, _call: Call[Nothing]) -> Rebuilding:
-        await self._facts.start_over()
-        return Rebuilding(True)
 
     async def _pinned(self, call: Call[OneFact], is_pinned: bool) -> FactShown:
         fact = await self._found(call)

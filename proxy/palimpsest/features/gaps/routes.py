@@ -4,13 +4,13 @@ Gaps over HTTP: how much memory loses in writing and in recall, as its probes sa
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from palimpsest.core.recall.gaps import as_json
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.admin.operation import Call, Nothing, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.admin.stats_routes import Gaps, gaps_of
 from palimpsest.store.operation.probes import live_estimate
@@ -28,10 +28,7 @@ class GapReport:
 class GapRoutes(Routes):
     """The operation that returns the estimate."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        summary = "How much is lost in writing and in recall"
-        return (Operation("GET", "/gaps", summary, self.gaps, Nothing, GapReport, for_operator=True),)
-
+    @operation("GET /gaps", "How much is lost in writing and in recall", for_operator=True)
     async def gaps(self, _call: Call[Nothing]) -> GapReport:
         return GapReport(gaps_of(as_json(await self._database.ask(live_estimate))))
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from palimpsest.core.consolidation.strength import visible
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, operation
 from palimpsest.edge.admin.paging import MAX_PAGE, NextCursor, Paged, cursor_to, position_of
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.features.items.consolidation import Consolidator, Which
@@ -197,27 +197,7 @@ class ConsolidationRoutes(Routes):
     def _consolidator(self) -> Consolidator:
         return self._archive.made(Consolidator.of)
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (
-            Operation("GET", "/items", "List items of mid-term memory", self.items, Items, ItemPage),
-            Operation(
-                "GET", "/relations", "List relations of long-term memory", self.relations, Relations, RelationList
-            ),
-            Operation("GET", "/consolidation", "List runs of consolidation", self.runs, OfTenant, RunList),
-            Operation(
-                *("POST", "/consolidation", "Consolidate items now", self.run, Consolidate, Consolidated),
-                in_turn=False,
-            ),
-            Operation(
-                *("GET", "/consolidation/{run}", "Show what a run did", self.steps, OneRun, StepList),
-                statuses={404: UNKNOWN_RUN},
-            ),
-            Operation(
-                *("DELETE", "/consolidation/{run}", "Undo a run", self.undo, OneRun, Undone),
-                statuses={404: NOT_STANDING},
-            ),
-        )
-
+    @operation("GET /items", "List items of mid-term memory")
     async def items(self, call: Call[Items]) -> ItemPage:
         asked = call.asked
         (before,) = position_of(ITEM_LIST, asked.cursor)
@@ -226,6 +206,7 @@ class ConsolidationRoutes(Routes):
         listed = [Item(**{**one, "sources": [Source(**span) for span in one["sources"]]}) for one in page.items]
         return ItemPage(listed, cursor_to(ITEM_LIST, page.next))
 
+    @operation("GET /relations", "List relations of long-term memory")
     async def relations(self, call: Call[Relations]) -> RelationList:
         now = self._clock()
 
@@ -243,9 +224,11 @@ class ConsolidationRoutes(Routes):
         found = sorted(await self._database.ask(look), key=lambda shown: (-shown.strength, shown.source, shown.target))
         return RelationList(found[: call.asked.limit])
 
+    @operation("GET /consolidation", "List runs of consolidation")
     async def runs(self, call: Call[OfTenant]) -> RunList:
         return RunList([RunShown(**run) for run in await self._consolidator.runs(call.asked.tenant)])
 
+    @operation("POST /consolidation", "Consolidate items now", in_turn=False)
     async def run(self, call: Call[Consolidate]) -> Consolidated:
         """Consolidate for some seconds; `complete` says whether everything was done."""
         asked = call.asked
@@ -253,12 +236,14 @@ class ConsolidationRoutes(Routes):
         fields = outcome.to_json()
         return Consolidated(**{**fields, "would": [ActionShown(**action) for action in fields["would"]]})
 
+    @operation("GET /consolidation/{run}", "Show what a run did", missing=UNKNOWN_RUN)
     async def steps(self, call: Call[OneRun]) -> StepList:
         look = partial(consolidations.steps, key=call.asked.run, tenant=call.asked.tenant, limit=STEPS)
         if not (found := await self._database.ask(look)):
             raise Refused(404, UNKNOWN_RUN)
         return StepList([StepShown(step.item, step.text, step.heir, step.what, step.why, step.at) for step in found])
 
+    @operation("DELETE /consolidation/{run}", "Undo a run", missing=NOT_STANDING)
     async def undo(self, call: Call[OneRun]) -> Undone:
         found = await self._consolidator.undo(call.asked.run, call.asked.tenant)
         if found is None:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.operation import Call, OfTenant, Refused, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.features.transfer.exporting import export
 from palimpsest.store.turns.transcript import Selection
@@ -31,17 +31,14 @@ class Exported(OfTenant):
 class ExportRoutes(Routes):
     """The operation that exports."""
 
-    def operations(self) -> tuple[Operation[Any], ...]:
-        return (
-            Operation(
-                *("GET", "/export", "Export conversations as JSON lines", self.export),
-                *(Exported, str),
-                statuses={NOT_FOUND: NOTHING},
-                gives=MEDIA_TYPE,
-                in_turn=False,  # it takes as long as its reader
-            ),
-        )
-
+    @operation(
+        "GET /export",
+        "Export conversations as JSON lines",
+        replies=str,
+        missing=NOTHING,
+        gives=MEDIA_TYPE,
+        in_turn=False,  # it takes as long as its reader
+    )
     async def export(self, call: Call[Exported]) -> Response:
         """The first page is read before the answer begins, so that what fails by then is said with its status."""
         asked = call.asked
