@@ -40,7 +40,7 @@ from palimpsest.store.engine.keys import ids
 from palimpsest.store.turns.branch_heads import head_after, head_of
 from palimpsest.store.turns.diffs import message_list
 from palimpsest.store.turns.stats import count, oldest_pending, usage
-from palimpsest.store.turns.turns import write_turns
+from palimpsest.store.turns.turns import tenants_of, write_turns
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import from_stored
 
@@ -250,7 +250,10 @@ class Journal:
             DataFault: something of it can never be written.
             MemoryFault: nothing could be written now.
         """
-        return await self._database.transact(lambda transaction: write_turns(transaction, requests, answers))
+        return await self._database.transact(
+            lambda transaction: write_turns(transaction, requests, answers),
+            lambda ask: tenants_of(ask, requests, answers),
+        )
 
     async def set_aside(self, what: Sequence[SetAside]) -> None:
         """

@@ -87,10 +87,6 @@ CREATE TABLE listing (                       -- how the listings of heads begin,
     rows BLOB NOT NULL                       -- as `head.listing`, which goes on behind it
 );
 CREATE INDEX listing_by_conversation ON listing(conversation);
-CREATE TRIGGER listing_unused AFTER DELETE ON head WHEN old.base <> 0 AND NOT EXISTS (
-    SELECT 1 FROM head WHERE conversation = old.conversation AND base = old.base) BEGIN
-    DELETE FROM listing WHERE turn = old.base;
-END;
 CREATE TABLE link (                          -- what leads a later request back here
     tenant INTEGER NOT NULL,
     fingerprint INTEGER NOT NULL,
@@ -380,7 +376,7 @@ CREATE TABLE fact (                          -- what a message states, or a tool
     pinned INTEGER NOT NULL DEFAULT 0,
     retirement INTEGER NOT NULL DEFAULT 0,   -- that took it out of use, 1 with its message; 0 none
     place INTEGER NOT NULL,                  -- keyed hash: core/facts/marks.py
-    superseded INTEGER NOT NULL DEFAULT 0    -- a newer one stands in its place
+    superseded INTEGER NOT NULL DEFAULT 0    -- a newer one stands in its place: store/families/facts.py
 );
 CREATE INDEX fact_by_conversation ON fact(conversation, place, said_at);
 CREATE INDEX fact_by_occurrence ON fact(occurrence);
@@ -396,33 +392,7 @@ CREATE TABLE fact_forgotten (                -- facts that no message states any
 );
 """
 
-SAME_PLACE = """
-tenant = {0}.tenant AND user_id = {0}.user_id AND scope = {0}.scope AND place = {0}.place
-    AND retirement = 0 AND valid_from IS NULL AND valid_until IS NULL ORDER BY said_at DESC, id DESC LIMIT 1
-"""
-NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE})"
-NEXT_NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE} OFFSET 1)"
-
-# `superseded` follows from what is there, whoever writes or removes it. It is set only where a newer statement holds at
-# any time, and never of what has times of its own: what is not marked is judged by who reads it.
-SUPERSEDED = f"""
-CREATE TRIGGER fact_comes AFTER INSERT ON fact BEGIN
-    UPDATE fact SET superseded = 1 WHERE id = new.id AND valid_from IS NULL AND valid_until IS NULL
-        AND retirement = 0 AND id <> {NEWEST.format("new")};
-    UPDATE fact SET superseded = 1 WHERE id = {NEXT_NEWEST.format("new")} AND superseded = 0;
-END;
-CREATE TRIGGER fact_goes AFTER DELETE ON fact WHEN old.superseded = 0 BEGIN
-    UPDATE fact SET superseded = 0 WHERE id = {NEWEST.format("old")} AND superseded = 1;
-END;
-CREATE TRIGGER fact_moves AFTER UPDATE OF user_id, scope, place, said_at, retirement ON fact BEGIN
-    UPDATE fact SET superseded = 0 WHERE id = {NEWEST.format("old")} AND superseded = 1;
-    UPDATE fact SET superseded = coalesce(id <> {NEWEST.format("new")}, 0) AND retirement = 0
-        AND valid_from IS NULL AND valid_until IS NULL WHERE id = new.id;
-    UPDATE fact SET superseded = 1 WHERE id = {NEXT_NEWEST.format("new")} AND superseded = 0;
-END;
-"""
-
-SCHEMA = JOURNAL + ERASURE + OPERATION + ITEMS + FACTS + SUPERSEDED
+SCHEMA = JOURNAL + ERASURE + OPERATION + ITEMS + FACTS
 
 
 def refusal_of(version: int) -> str:

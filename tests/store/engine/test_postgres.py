@@ -87,9 +87,8 @@ def numbered(script: list[str]) -> str:
 
 
 def schema() -> list[str]:
-    """What makes the tables; triggers are a language of their own on each database."""
-    made = [sql for sql in statements(SCHEMA) if not sql.startswith("CREATE TRIGGER")]
-    return [(STORE / "engine/postgres.sql").read_text(), *(POSTGRES[sql] for sql in made)]
+    """What makes the tables."""
+    return [(STORE / "engine/postgres.sql").read_text(), *(POSTGRES[sql] for sql in statements(SCHEMA))]
 
 
 def said_in(source: str) -> Iterator[str]:

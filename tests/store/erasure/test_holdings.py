@@ -108,7 +108,10 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
         *("TokenCounter._counts", "TokenCounter._ratios", "_loaded", "Windows._learnt", "Windows._table"),
     },
     "pipeline": {"Pipeline._late", "Pipeline._running"},
-    "store": {"Database._errors", "Dialect._rules", "Database._opened", "_Finder._parts", "_Runs._numbers"},
+    "store": {
+        *("Database._errors", "Dialect._rules", "Database._opened", "FileTransaction._given", "_Finder._parts"),
+        "_Runs._numbers",
+    },
 }
 KEPT_WITH_WORDS = {  # emptied by the `forget` of a class in `OBJECTS_OF_WORDS`
     "memory": {

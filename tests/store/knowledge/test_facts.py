@@ -13,7 +13,9 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Fact, FactCategory, FactOrigin, FactProposal, FactScope, HeadFlag, Reach
 from palimpsest.domain.facts import by_tool
 from palimpsest.store.engine.dialect import SQLITE
+from palimpsest.store.engine.keys import ids
 from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.families.facts import FACTS
 from palimpsest.store.knowledge import fact_extraction as extraction
 from palimpsest.store.knowledge.added_facts import add_facts, forget, pin
 from palimpsest.store.knowledge.fact_consistency import wrong_facts
@@ -289,13 +291,12 @@ async def happens(past: Past, chance: random.Random) -> None:
         case 4:
             flipped = f"(flags | {HeadFlag.RETIRED}) - (flags & {HeadFlag.RETIRED})"
             sql = f"UPDATE occurrence SET flags = {flipped} WHERE id = ?"
-            hidden = (
-                f"(SELECT (flags & {HeadFlag.RETIRED}) / {HeadFlag.RETIRED} FROM occurrence WHERE id = fact.occurrence)"
-            )
-            follows = f"UPDATE fact SET retirement = {hidden} WHERE occurrence = ?"
-            await past.database.write([(sql, [(occurrence,)]), (follows, [(occurrence,)])])
+            await past.database.write([(sql, [(occurrence,)])])
+            of_it = "SELECT flags FROM occurrence WHERE id = ?"
+            is_hidden = any(flags & HeadFlag.RETIRED for (flags,) in await past.database.read(of_it, (occurrence,)))
+            await past.database.transact(lambda t: FACTS.retire(t, ids([occurrence]), is_hidden))
         case 5:
-            await past.database.write([("DELETE FROM fact WHERE occurrence = ?", [(occurrence,)])])
+            await past.database.transact(lambda t: FACTS.remove(t, 1, ids([occurrence])))
         case 6:
             await past.database.transact(lambda t: pin(t, "acme", id, Reach.USER, chance.random() < 0.7))
 

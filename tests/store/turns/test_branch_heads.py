@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from palimpsest.domain import Clues, Head, Json, LinkKind, Record, Role
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import MAX_HEADS_READ, Journal
-from palimpsest.store.turns.branch_heads import MAX_TAIL_MESSAGES, ROW_BYTES
+from palimpsest.store.turns.branch_heads import MAX_TAIL_MESSAGES, ROW_BYTES, remove_unused_listings
 
 from tests.examples import examples
 from tests.talking import heard, print_of, record, system, user
@@ -118,6 +118,8 @@ async def test_a_turn_writes_what_it_adds_and_the_head_is_the_same_however_long_
     assert (rows, bytes <= MAX_TAIL_MESSAGES * ROW_BYTES + ROW_BYTES) == (2, True)
     assert await database.read("SELECT count(*) FROM listing") == [(2,)], "those that no head begins with are gone"
     await database.write([("DELETE FROM head", [()])])
+    owners = [id for (id,) in await database.read("SELECT id FROM conversation")]
+    await database.transact(lambda transaction: remove_unused_listings(transaction, owners))
     assert await database.read("SELECT count(*) FROM listing") == [(0,)]
 
 

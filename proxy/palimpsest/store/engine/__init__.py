@@ -22,6 +22,9 @@ Statement = tuple[str, Sequence[Sequence[Any]]]
 
 ONCE: Sequence[Sequence[Any]] = ((),)
 
+Whose = Callable[[Ask], Iterable[str]]
+"""Reads names of tenants."""
+
 
 class Transaction(Protocol):
     """Reads and writes in the order in which they are asked for; all of them or none."""
@@ -30,6 +33,12 @@ class Transaction(Protocol):
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]] = ONCE) -> None:
         """Run one statement once for each row of arguments."""
+
+    def new_ids(self, table: str, count: int) -> Sequence[int]:
+        """So many ids for rows of a table, rising, that were never given before. See `Engine.transact`."""
+
+    def keep_order(self, table: str) -> None:
+        """Let nobody else add to this table until the end, so that its ids rise in the order of commits."""
 
 
 class Engine(Protocol):
@@ -64,20 +73,16 @@ class Engine(Protocol):
     async def write(self, statements: Iterable[Statement]) -> None:
         """Run statements in order, in one transaction."""
 
-    async def transact(self, work: Callable[[Transaction], T]) -> T:
+    async def transact(self, work: Callable[[Transaction], T], whose: Whose | None = None) -> T:
         """
         Run `work` in one transaction: committed when it returns, undone when it raises.
+
+        Nobody else writes meanwhile what `work` may write, and an id that it gives is higher than all that were
+        committed there before: `docs/scaling.md` says what follows from that.
+
+        Args:
+            whose: reads which tenants' rows `work` writes, and no others'; None: anybody's.
 
         Raises:
             MemoryFault: nothing was written. A `DataFault`: nor will it be.
         """
-
-
-class Maintenance(Protocol):
-    """What an engine that keeps its files itself can do for them."""
-
-    async def truncate_log(self) -> bool:
-        """Leave no old page in the log; False: others read on."""
-
-    async def vacuum(self) -> None:
-        """Write the whole database anew."""

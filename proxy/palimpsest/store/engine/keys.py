@@ -1,20 +1,12 @@
 """
-Keys of rows: lists of them for statements, and the last that were given.
+Keys of rows, as statements take lists of them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import orjson
-
-from palimpsest.store.engine import Transaction
-
-
-def last_ids(transaction: Transaction) -> dict[str, int]:
-    """By table, the last id ever given; valid until the transaction ends, because nobody else can write."""
-    return Counter({name: last for name, last in transaction.read("SELECT name, seq FROM last_id")})
 
 
 def ids(values: Iterable[int]) -> str:

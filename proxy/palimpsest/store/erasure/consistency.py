@@ -23,7 +23,7 @@ from palimpsest.store.engine.keys import ids
 from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
 from palimpsest.store.knowledge.fact_consistency import wrong_facts
 from palimpsest.store.search.derived import REBUILD
-from palimpsest.store.turns.branch_heads import LISTED, WIDTH, int64_of, to_listing
+from palimpsest.store.turns.branch_heads import LISTED, WIDTH, int64_of, remove_unused_listings, to_listing
 from palimpsest.store.turns.diffs import decode_kept, message_list
 
 ROWS_AT_A_TIME = 5_000
@@ -192,6 +192,7 @@ def repair_heads(transaction: Transaction) -> None:
             "INSERT INTO head(turn, conversation, replaces, state, lost, listing) VALUES (?, ?, 0, ?, ?, ?)",
             [(turn, conversation, orjson.dumps(told).decode(), lost or b"", to_listing(row[:4] for row in listed))],
         )
+        remove_unused_listings(transaction, [conversation])
 
 
 def forget_unused(transaction: Transaction) -> None:

@@ -152,7 +152,7 @@ def erase_conversation(transaction: Transaction, conversation: int, at: float, e
         )
         for family in FAMILIES:
             family.remove_conversation(transaction, conversation, erased)
-        for table in ("link", "head", "occurrence"):
+        for table in ("link", "head", "listing", "occurrence"):
             transaction.write(f"DELETE FROM {table} WHERE conversation = ?", mine)
         forget_unused(transaction, contents)
         ((turns,),) = transaction.read("SELECT count(*) FROM turn WHERE conversation = ?", mine[0])

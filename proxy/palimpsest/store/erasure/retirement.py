@@ -15,7 +15,7 @@ from palimpsest.domain import HeadFlag, Role
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
-from palimpsest.store.engine.keys import ids, last_ids
+from palimpsest.store.engine.keys import ids
 from palimpsest.store.erasure.erasure import conversations_of, mark_heads
 from palimpsest.store.families.blocks import numbers_of, quoting
 from palimpsest.store.families.passages import OccurrencePassages, remove_passages, write_passages
@@ -58,7 +58,7 @@ def begin(transaction: Transaction, key: str, tenant: int, at: float, until: flo
     """
     transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])  # every worker empties its caches
     transaction.write("INSERT INTO retirement(key, tenant, at, until) VALUES (?, ?, ?, ?)", [(key, tenant, at, until)])
-    return last_ids(transaction)["retirement"]
+    return int(transaction.read("SELECT id FROM retirement WHERE key = ?", (key,))[0][0])
 
 
 def retire_scopes(transaction: Transaction, prints: Sequence[int], at: float, retirement: int) -> None:
@@ -139,14 +139,13 @@ def take_back(transaction: Transaction, retirement: int, cuts: Mapping[int, tupl
     ]
     for occurrence in still:
         passages, first = cuts[occurrence]
-        count = len(passages.passages)
-        last = first - 1
-        if not first or transaction.read("SELECT 1 FROM memory WHERE id BETWEEN ? AND ?", (first, last + count)):
-            last = last_ids(transaction)["memory"]
-        write_passages(transaction, [passages], last)
-        transaction.write(  # tables in memory have read past these
-            "INSERT INTO forgotten(memory) VALUES (?)", [(id,) for id in range(last + 1, last + 1 + count)]
-        )
+        memories: Sequence[int] = range(first, first + len(passages.passages))
+        taken = "SELECT 1 FROM memory WHERE id IN (SELECT value FROM numbers(?))"
+        if not first or transaction.read(taken, (ids(memories),)):
+            memories = transaction.new_ids("memory", len(memories))
+        write_passages(transaction, [passages], memories)
+        # tables in memory have read past these
+        transaction.write("INSERT INTO forgotten(memory) SELECT value FROM numbers(?)", [(ids(memories),)])
     transaction.write("DELETE FROM retired WHERE occurrence = ?", [(occurrence,) for occurrence in still])
     _flag(transaction, still, 0, HeadFlag.RETIRED)
     return len(still)

@@ -13,7 +13,7 @@ from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms, terms
 from palimpsest.domain import Passage
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Transaction, full_text
-from palimpsest.store.engine.keys import ids, last_ids
+from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.family import Erased, Family, put_zeros
 
 OF_MESSAGES = "occurrence IN (SELECT value FROM numbers(?1))"
@@ -31,7 +31,7 @@ class OccurrencePassages:
 
 
 def write_passages(
-    transaction: Transaction, findable: Sequence[OccurrencePassages], last_memory: int | None = None
+    transaction: Transaction, findable: Sequence[OccurrencePassages], memories: Sequence[int] = ()
 ) -> None:
     """
     Memories, their full-text rows, and how many of a tenant's memories hold each term.
@@ -39,26 +39,27 @@ def write_passages(
     Call it once in a transaction: most terms stand in several passages.
 
     Args:
-        last_memory: the id in front of theirs; None: the last that there is.
+        memories: their ids; (): new ones.
     """
     rows = [(f, passage) for f in findable for passage in f.passages]
     if not rows:
         return
-    start = (last_ids(transaction)["memory"] if last_memory is None else last_memory) + 1
+    memories = memories or transaction.new_ids("memory", len(rows))
     transaction.write(
         "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags, kind) VALUES (?,?,?,?,?,?,?,?)",
         [
             (id, f.tenant, f.conversation, f.occurrence, p.start, p.stop, " ".join(p.tags), p.kind)
-            for id, (f, p) in enumerate(rows, start)
+            for id, (f, p) in zip(memories, rows, strict=True)
         ],
     )
     full_text.add(
         transaction,
-        [(id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation)))) for id, (f, p) in enumerate(rows, start)],
+        [
+            (id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation))))
+            for id, (f, p) in zip(memories, rows, strict=True)
+        ],
     )
-    transaction.write(
-        "INSERT INTO unindexed(memory) SELECT id FROM memory WHERE id BETWEEN ? AND ?", [(start, start + len(rows) - 1)]
-    )
+    transaction.write("INSERT INTO unindexed(memory) SELECT value FROM numbers(?)", [(ids(memories),)])
     counted: dict[int, Counter[str]] = defaultdict(Counter)
     for f, passage in rows:
         counted[f.tenant].update(set(passage.terms))
@@ -75,6 +76,7 @@ def remove_passages(transaction: Transaction, tenant: int, which: str) -> None:
     _forget_terms(transaction, tenant, memories)
     full_text.put_zeros(transaction, memories)
     put_zeros(transaction, "memory", ("tags",), OF_MESSAGES, which)
+    transaction.keep_order("forgotten")
     transaction.write("INSERT INTO forgotten(memory) SELECT value FROM numbers(?)", [(memories,)])
     full_text.remove(transaction, memories)
     for table, key in (("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):

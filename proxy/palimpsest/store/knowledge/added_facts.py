@@ -17,7 +17,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.blocks import erase_blocks
-from palimpsest.store.families.facts import NAMES, WORDS, remove_facts
+from palimpsest.store.families.facts import NAMES, WORDS, move_facts, remove_facts, settle
 from palimpsest.store.families.family import Erased
 from palimpsest.store.knowledge.facts import OWNER
 from palimpsest.store.turns.transcript import Selection
@@ -37,6 +37,7 @@ INSERT INTO fact(tenant, public, user_id, scope, tool, who, subject, slot, value
     valid_from, valid_until, pinned, place)
 SELECT tenant.id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1.0, ?, ?, ?, ?, ? FROM tenant WHERE tenant.name = ?
 """
+STANDS = "SELECT fact.id FROM fact JOIN tenant ON tenant.id = fact.tenant WHERE tenant.name = ? AND public = ?"
 AGAIN = """
 SELECT fact.id, public FROM fact JOIN tenant ON tenant.id = fact.tenant
 WHERE occurrence IS NULL AND retirement = 0 AND tenant.name = ? AND user_id = ? AND scope = ? AND place = ?
@@ -112,11 +113,8 @@ def add_facts(transaction: Transaction, told: Sequence[Fact], key_of: KeyOf) -> 
         if is_forgotten(transaction.read, key_of(one.tenant), one.id):
             found.append("")
             continue
-        stored = transaction.read(
-            "SELECT fact.id FROM fact JOIN tenant ON tenant.id = fact.tenant WHERE tenant.name = ? AND public = ?",
-            (one.tenant, one.id),
-        )
-        if stored:
+        stands = (STANDS, (one.tenant, one.id))
+        if transaction.read(*stands):
             found.append(one.id)
             continue
         transaction.write("INSERT INTO tenant(name) VALUES (?) ON CONFLICT DO NOTHING", [(one.tenant,)])
@@ -126,15 +124,13 @@ def add_facts(transaction: Transaction, told: Sequence[Fact], key_of: KeyOf) -> 
         again = transaction.read(AGAIN, (one.tenant, one.user, one.scope, place, *stated, one.is_single, *valid))
         if again:
             ((number, public),) = again
-            transaction.write(
-                "UPDATE fact SET said_at = greatest(said_at, ?), tool = ?, who = ?, pinned = greatest(pinned, ?)"
-                " WHERE id = ?",
-                [(one.said_at, *by, one.is_pinned, number)],
-            )
+            change = "said_at = greatest(said_at, ?2), tool = ?3, who = ?4, pinned = greatest(pinned, ?5)"
+            move_facts(transaction, [number], change, one.said_at, *by, one.is_pinned)
             found.append(public)
             continue
         row = (one.id, one.user, one.scope, *by, *stated, one.is_single, one.said_at, *valid)
         transaction.write(STORE, [(*row, one.is_pinned, place, one.tenant)])
+        settle(transaction, ids(row[0] for row in transaction.read(*stands)))
         found.append(one.id)
     return found
 
@@ -274,12 +270,13 @@ def erase_added(
 
 def retire_added(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
     """Take told facts out of use."""
-    transaction.write("UPDATE fact SET retirement = ? WHERE id = ?", [(retirement, row) for row in rows])
+    move_facts(transaction, rows, "retirement = ?2", retirement)
 
 
 def unretire_added(transaction: Transaction, retirement: int) -> None:
     """Bring the told facts of a retirement back into use."""
-    transaction.write("UPDATE fact SET retirement = 0 WHERE retirement = ? AND occurrence IS NULL", [(retirement,)])
+    rows = transaction.read("SELECT id FROM fact WHERE retirement = ? AND occurrence IS NULL", (retirement,))
+    move_facts(transaction, (id for (id,) in rows), "retirement = 0")
 
 
 def added_of_retirement(ask: Ask, retirement: int) -> list[Row]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from palimpsest.domain import FactCategory, HeadFlag
 from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.families.blocks import erase_blocks
-from palimpsest.store.families.facts import remove_facts
+from palimpsest.store.families.facts import NEWER, move_facts, remove_facts
 from palimpsest.store.families.family import Erased
 from palimpsest.store.knowledge.fact_extraction import EXTRACTION, start_over
 
@@ -51,13 +51,6 @@ OWNED = f"""
 OF_OTHERS = (
     f"SELECT id FROM fact WHERE occurrence IS NOT NULL AND (user_id, scope, retirement) IS DISTINCT FROM ({OWNED})"
 )
-NEWER = """
-(retirement = 0 AND valid_from IS NULL AND valid_until IS NULL AND EXISTS (
-    SELECT 1 FROM fact AS newer WHERE newer.tenant = fact.tenant AND newer.user_id = fact.user_id
-        AND newer.scope = fact.scope AND newer.place = fact.place AND newer.retirement = 0
-        AND newer.valid_from IS NULL AND newer.valid_until IS NULL
-        AND newer.said_at >= fact.said_at AND (newer.said_at, newer.id) > (fact.said_at, fact.id)))
-"""
 WRONGLY_STANDING = f"SELECT id FROM fact WHERE (superseded <> 0) <> {NEWER}"
 # A message that is not there at all may have come with a request that was refused.
 TELLING_NOTHING = f"""
@@ -90,10 +83,8 @@ def repair_facts(transaction: Transaction) -> None:
     """Remove what has no source, put right what follows from others, and have facts of messages made again."""
     rows = {row[0] for sql in GOES.values() for row in transaction.read(sql)}
     remove_facts(transaction, sorted(rows))
-    transaction.write(
-        f"UPDATE fact SET (user_id, scope, retirement) = ({OWNED}) WHERE id = ?",
-        transaction.read(OF_OTHERS),
-    )
+    others = (row[0] for row in transaction.read(OF_OTHERS))
+    move_facts(transaction, others, f"(user_id, scope, retirement) = ({OWNED})")
     transaction.write("UPDATE fact SET superseded = 1 - superseded WHERE id = ?", transaction.read(WRONGLY_STANDING))
     erase_blocks(transaction, [row[0] for row in transaction.read(TELLING_NOTHING)], Erased())
     if transaction.read("SELECT 1 FROM task WHERE name = ?", (EXTRACTION,)):

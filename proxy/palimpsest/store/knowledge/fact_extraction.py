@@ -17,7 +17,7 @@ from palimpsest.domain import FactProposal, HeadFlag, Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.keys import ids
-from palimpsest.store.families.facts import remove_facts_where
+from palimpsest.store.families.facts import remove_facts_where, settle
 from palimpsest.store.operation.tasks import lease, put, release
 
 EXTRACTION = "facts"  # name of the task: the last message whose facts are there
@@ -187,6 +187,8 @@ def save(
         for row in _rows(transaction, source, found[source.occurrence], version, key_of(source.tenant_name), pinned)
     ]
     transaction.write(STORE, rows)
+    stored = transaction.read(f"SELECT id FROM fact WHERE {IN_RANGE}", (claimed.after, claimed.last))
+    settle(transaction, ids(id for (id,) in stored))
     transaction.write(SET_ASIDE, [(reason, now, occurrence) for occurrence, reason in broken.items()])
     put(transaction, EXTRACTION, claimed.last)
     release(transaction, LEASE, claimed.until_ms)

@@ -16,9 +16,8 @@ from palimpsest.core.block.pressure import CHARS_PER_TOKEN
 from palimpsest.domain import Bare, Cost, Ending, Entry, Heard
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Transaction
-from palimpsest.store.engine.keys import last_ids
 from palimpsest.store.families.passages import OccurrencePassages, write_passages
-from palimpsest.store.turns.branch_heads import to_listing
+from palimpsest.store.turns.branch_heads import remove_unused_listings, to_listing
 from palimpsest.store.turns.costs import write_costs
 from palimpsest.store.turns.diffs import decode_kept, encode_kept, message_list
 from palimpsest.store.turns.messages import NewOccurrence, forget_occurrences, write_occurrences
@@ -81,15 +80,13 @@ def write_answers(
     ]
     taken_back = {turn.number for turn in refused}
     ended = [(open[key], heard) for key, heard in heard_of.items() if open[key].number not in taken_back]
-    last = last_ids(transaction)
+    told = [(turn, heard, _kept(turn, heard.entry)) for turn, heard in ended if heard.entry]
     occurrences = [
         NewOccurrence(
             *(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at),
             retirement=turn.retirement,
         )
-        for id, (turn, heard, entry) in enumerate(
-            ((t, h, _kept(t, h.entry)) for t, h in ended if h.entry), last["occurrence"] + 1
-        )
+        for id, (turn, heard, entry) in zip(transaction.new_ids("occurrence", len(told)), told, strict=True)
     ]
     write_passages(transaction, [*findable, *write_occurrences(transaction, occurrences)])
     listed = {
@@ -116,6 +113,7 @@ def write_answers(
     transaction.write(
         "DELETE FROM head WHERE turn = (SELECT replaces FROM head WHERE turn = ?)", [(t.number,) for t, _ in ended]
     )
+    remove_unused_listings(transaction, {turn.conversation for turn, _ in ended})
     write_links(
         transaction,
         [
@@ -177,6 +175,7 @@ def _take_back(transaction: Transaction, turn: _Open) -> None:
     _hand_over(transaction, turn)
     for table in ("link", "block", "head"):
         transaction.write(f"DELETE FROM {table} WHERE turn = ?", [(turn.number,)])
+    remove_unused_listings(transaction, [turn.conversation])
     transaction.write(
         "UPDATE block SET shed = 0 WHERE conversation = ? AND shed = ?", [(turn.conversation, turn.number)]
     )

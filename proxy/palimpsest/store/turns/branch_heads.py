@@ -16,7 +16,7 @@ import orjson
 
 from palimpsest.domain import Event, Head, Role, Shape, StoredBlock, Turn
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Row
+from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.turns.diffs import message_list
 
 HEAD = """
@@ -56,6 +56,9 @@ WHERE turn.id IN (SELECT value FROM numbers(?))
 
 WIDTH = 4  # int64 of each message: full, opening, occurrence, flags
 ROW_BYTES = 8 * WIDTH
+UNUSED = """
+DELETE FROM listing WHERE conversation = ?1 AND turn NOT IN (SELECT base FROM head WHERE conversation = ?1)
+"""
 MAX_TAIL_MESSAGES = 64  # of a listing behind its beginning, 2 kB: half a page to write at every turn
 
 Listed = tuple[int, int, int, int]
@@ -107,6 +110,11 @@ def beginning(ask: Ask, base: int) -> bytes:
     """What a listing begins with."""
     rows = ask("SELECT rows FROM listing WHERE turn = ?", (base,)) if base else ()
     return b"".join(row[0] for row in rows)
+
+
+def remove_unused_listings(transaction: Transaction, conversations: Iterable[int]) -> None:
+    """Remove the beginnings of listings that no head of these conversations has any more."""
+    transaction.write(UNUSED, [(conversation,) for conversation in conversations])
 
 
 def to_listing(rows: Iterable[Listed]) -> bytes:

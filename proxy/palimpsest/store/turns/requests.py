@@ -15,7 +15,8 @@ from palimpsest.core.archive.tombstones import Sent, Tombstone, resends
 from palimpsest.domain import Block, HeadFlag, LinkKind, Record, Role, Turn, Whole
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Transaction
-from palimpsest.store.engine.keys import ids, last_ids
+from palimpsest.store.engine.keys import ids
+from palimpsest.store.families.facts import move_facts
 from palimpsest.store.families.passages import OccurrencePassages
 from palimpsest.store.turns.branch_heads import (
     MAX_TAIL_MESSAGES,
@@ -25,6 +26,7 @@ from palimpsest.store.turns.branch_heads import (
     beginning,
     int64_of,
     parents_of,
+    remove_unused_listings,
     to_listing,
     to_lost,
     to_state,
@@ -90,17 +92,16 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> list[
     continued = parents.keys() & {turn.parent_turn for turn in diffs}
     listings = {number: parents[number].listing(transaction.read) for number in continued}
     loose = _loose(transaction, diffs, listings)
-    last = last_ids(transaction)
-    number, occurrence = last["turn"], last["occurrence"]
+    numbers = transaction.new_ids("turn", len(fresh))
+    occurrences = iter(transaction.new_ids("occurrence", sum(len(record.entries) for record in fresh.values())))
     requests = []
-    for number, record in enumerate(fresh.values(), last["turn"] + 1):
+    for number, record in zip(numbers, fresh.values(), strict=True):
         turn, tenant = record.turn, tenants[record.turn.tenant]
         conversation = conversations[tenant, turn.conversation]
         new = [
-            NewOccurrence(id, tenant, conversation, number, entry.new.position, entry, turn.created_at)
-            for id, entry in enumerate(record.entries, occurrence + 1)
+            NewOccurrence(next(occurrences), tenant, conversation, number, entry.new.position, entry, turn.created_at)
+            for entry in record.entries
         ]
-        occurrence += len(new)
         parent = parents.get(turn.parent_turn or 0)
         parent = parent if parent and parent.tenant == tenant else None
         if turn.id in going_on:
@@ -335,7 +336,8 @@ def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Ten
     ]
     if not changed:
         return {key: of[0] for key, of in known.items()}
-    # caches of what this user said elsewhere have read past these passages: they look again
+    if late:  # caches of what this user said elsewhere have read past these passages: they look again
+        transaction.keep_order("forgotten")
     transaction.write(
         "INSERT INTO forgotten(memory) SELECT id FROM memory WHERE conversation = ?", [(id,) for id in sorted(late)]
     )
@@ -352,11 +354,16 @@ def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Ten
             for t in changed
         ],
     )
-    transaction.write(
-        "UPDATE fact SET user_id = (SELECT user_id FROM conversation WHERE id = fact.conversation),"
-        " scope = (SELECT scope FROM conversation WHERE id = fact.conversation) WHERE conversation = ?",
-        [(id,) for id in sorted(late)],
-    )
+    if late:
+        facts = transaction.read(
+            "SELECT id FROM fact WHERE conversation IN (SELECT value FROM numbers(?))", (ids(late),)
+        )
+        move_facts(
+            transaction,
+            (id for (id,) in facts),
+            "user_id = (SELECT user_id FROM conversation WHERE id = fact.conversation),"
+            " scope = (SELECT scope FROM conversation WHERE id = fact.conversation)",
+        )
     return {(tenant, public): id for tenant, public, id, *_ in transaction.read(CONVERSATIONS, (asked,))}
 
 
@@ -411,6 +418,7 @@ def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None
         " (SELECT turn FROM head WHERE conversation = ?1 ORDER BY turn DESC LIMIT ?2)",
         [(conversation, MAX_HEADS) for conversation in {r.conversation for r in requests}],
     )
+    remove_unused_listings(transaction, {r.conversation for r in requests})
 
 
 @frozen

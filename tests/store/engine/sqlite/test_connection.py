@@ -153,3 +153,17 @@ def test_after_a_slow_read_the_next_ones_are_left_to_threads(tmp_path: Path) -> 
     with closing(NearReader(tmp_path / "some.db")) as near:
         near.ask(lambda ask: time.sleep(2 * SLOW_SECONDS))
         assert near.ask(who_reads) is None
+
+
+async def test_no_id_is_given_twice_whether_it_was_used_or_not(connection: Connection) -> None:
+    def work(transaction: Transaction) -> list[int]:
+        transaction.write("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT)")
+        first = transaction.new_ids("t", 2)
+        transaction.write("INSERT INTO t(id) VALUES (?)", [(first[1],)])
+        transaction.write("INSERT INTO t DEFAULT VALUES")
+        given = [*first, *transaction.new_ids("t", 1), *transaction.new_ids("t", 2)]
+        transaction.write("DELETE FROM t")
+        return [*given, *transaction.new_ids("t", 1)]
+
+    given = await connection.run(in_transaction(work))
+    assert given == sorted({*given, 3} - {3})

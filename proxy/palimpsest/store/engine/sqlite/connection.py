@@ -129,9 +129,19 @@ class FileTransaction:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._given: dict[str, int] = {}  # by table, the last id that is not in it yet
 
     def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(SQLITE[sql], args).fetchall()
+
+    def new_ids(self, table: str, count: int) -> Sequence[int]:
+        found = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        last = max(self._given.get(table, 0), found[0] if found else 0)
+        self._given[table] = last + count
+        return range(last + 1, last + 1 + count)
+
+    def keep_order(self, table: str) -> None:
+        """Nobody else writes anything."""
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]] = ONCE) -> None:
         """Run one statement once for each row of arguments."""

@@ -20,7 +20,7 @@ import structlog
 
 from palimpsest.domain.errors import DataFault, MemoryFault, faults
 from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
-from palimpsest.store.engine import Ask, Row, Statement, Transaction
+from palimpsest.store.engine import Ask, Row, Statement, Transaction, Whose
 from palimpsest.store.engine.sqlite.checkpoints import EMPTY, Checkpoints
 from palimpsest.store.engine.sqlite.connection import Connection, InterruptibleRead, NearReader, in_transaction
 from palimpsest.store.engine.sqlite.failures import ADVICE, LOCKED, REOPEN_AFTER, code_of, is_of_the_data
@@ -171,11 +171,11 @@ class Database:
 
         await self.transact(work)
 
-    async def transact(self, work: Callable[[Transaction], T]) -> T:
+    async def transact(self, work: Callable[[Transaction], T], whose: Whose | None = None) -> T:
         """
         Run `work` in one transaction, on the writer's thread: committed when it returns, undone when it raises.
 
-        Who is cancelled meanwhile does not learn which of the two it was.
+        Who is cancelled meanwhile does not learn which of the two it was. SQLite has one writer, whosever the rows are.
 
         Raises:
             MemoryFault: nothing was written. A `DataFault`: nor will it be.
