@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from palimpsest.core.recall.utterance import (
     PERSONAL,
     TELLING,
-    WISHING,
     _read,
     asking,
     folded,
     informativeness,
-    is_lasting_wish,
     language,
     personal,
     read,
@@ -75,22 +73,6 @@ def test_statements_tell_more_than_questions_tasks_and_thanks(more: str, less: s
     assert informativeness(more) > informativeness(less)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Never use emojis when you write for me, please.", True),
-        ("Whenever you quote a price for me, convert it to Swiss francs.", True),
-        ("Bitte antworte mir immer auf Deutsch.", True),
-        ("What time is it?", False),
-        ("Thanks, that's great!", False),
-        ('Please shorten this: "Never mind, we will always have Paris."', False),
-        ("Always " + "x " * 200, False),
-    ],
-)
-def test_a_lasting_wish_is_no_task_and_no_material_for_one(text: str, expected: bool) -> None:
-    assert is_lasting_wish(text) is expected
-
-
 def test_words_are_folded_so_that_accents_make_no_difference() -> None:
     assert folded("Où ÉTAIT l'hôtel?") == "ou etait l'hotel?"
     assert words("Straße, słońce") == ["strasse", "slonce"]
@@ -109,7 +91,7 @@ def test_an_utterance_without_words_is_english_small_talk_of_nothing() -> None:
 
 def test_every_feature_has_a_weight() -> None:
     assert len(asking("Which port?")) + 1 == len(PERSONAL)
-    assert len(stating("It is 9417.")) + 1 == len(TELLING) == len(WISHING)
+    assert len(stating("It is 9417.")) + 1 == len(TELLING)
 
 
 def test_only_the_beginning_of_a_long_text_is_read() -> None:

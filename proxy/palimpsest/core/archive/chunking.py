@@ -19,6 +19,7 @@ from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
 from palimpsest.core.recall import utterance
 from palimpsest.core.recall.dates import MONTHS
 from palimpsest.core.recall.utterance import ENGLISH, folded, function_words, language
+from palimpsest.core.recall.wishes import is_lasting_wish
 from palimpsest.domain import BLOCK_OPEN, Passage
 from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.frame import own_words
@@ -239,9 +240,8 @@ def judged(text: str, role: str) -> tuple[str, ...]:
     """What a text is worth, as tags: how surely it tells something, and whether it is a user's lasting wish."""
     if role in ("tool", "function"):
         return ()
-    telling, is_wish = utterance.judged(text)
-    level = bisect_right(TELLING_EDGES, telling)
-    return (f"{TELLS}{level}", *((WISHES,) if role == "user" and is_wish else ()))
+    level = bisect_right(TELLING_EDGES, utterance.informativeness(text))
+    return (f"{TELLS}{level}", *((WISHES,) if role == "user" and is_lasting_wish(text) else ()))
 
 
 def tells(named: Sequence[str]) -> float:

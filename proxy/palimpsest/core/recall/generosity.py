@@ -48,7 +48,7 @@ DEMANDS: Mapping[Generosity, Mapping[BlockKind, Demand]] = {
     },
     Generosity.BALANCED: {
         BlockKind.RECALL: Demand(0.38, 0.012, 0, 1500),
-        BlockKind.RESTORE: Demand(0.06, 0.002, 3, 1500),
+        BlockKind.RESTORE: Demand(0.06, 0.003, 3, 1500),
     },
     Generosity.GENEROUS: {
         BlockKind.RECALL: Demand(0.2, 0.005, 0, 3000),

@@ -1,11 +1,11 @@
 """
-A reading of one utterance without a model: its language, and how it asks, tells, wishes or only keeps company.
+A reading of one utterance without a model: its language, and how it asks, tells or only keeps company.
 
 People who ask for what they once told say "my", "did we", "which", "again"; who asks what anybody could, says "a", "how
 do I", "explain". Function words of that kind are few, in every language, and tell the two apart where the nearness of
 meanings cannot. The weights below are logistic regressions over questions, statements and small talk of 21 languages;
-with each language and set left out in turn, the area under the curve is .74 to .98 (median .91) for `personal`, .93 to
-1.0 (median .99) for `informativeness` and .83 to 1.0 (median .93) for a wish that lasts.
+with each language and set left out in turn, the area under the curve is .74 to .98 (median .91) for `personal` and .93
+to 1.0 (median .99) for `informativeness`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from palimpsest.wire.pieces import SPACED_AND_LOWER
 READ_CHARS = 600  # who wants something says so at the beginning; the rest is material
 LONG_CHARS = 200  # a longer question brings material of its own
 STATEMENT_CHARS = 350  # a longer statement is a text to work on
-LEAST_WISHING = -2.0  # log-odds: finds three quarters of the wishes in held-out sets, and a fifth of other statements
 CHARS_PER_WORD = 2  # where no spaces part them
 VOTES = 2  # of a word that stands for a language; one of small talk has half as many, as languages share those
 COUNTER_BITS = 16  # of a tally: an unsigned short
@@ -76,12 +75,6 @@ TELLING = {
     **{"function": -1.22, "log_words": 2.41, "asks": -2.37, "only_asks": -1.87, "digit": 1.86, "name": 0.45},
     **{"material": -2.46, "wish": 0.45, "opens_own": 0.63, "opens_general": -1.83, "long": -3.03, "small_talk": -1.62},
     **{"full_stop": 2.48, "not_english": 1.12, "lines": -5.34, "colon": -0.56, "bias": -8.2},
-}
-WISHING = {
-    **{"own": 1.14, "own_twice": 0.51, "back": -1.34, "small": -0.59, "particular": -0.06, "general": -0.19},
-    **{"function": -1.21, "log_words": 0.58, "asks": -1.84, "only_asks": -1.25, "digit": -2.53, "name": -0.43},
-    **{"material": -0.34, "wish": 1.86, "opens_own": 0.07, "opens_general": -0.69, "long": -1.39, "small_talk": -1.27},
-    **{"full_stop": 0.36, "not_english": 0.87, "lines": -1.6, "colon": -1.03, "bias": -5.21},
 }
 
 
@@ -193,23 +186,6 @@ def informativeness(text: str) -> float:
     return _log_odds(stating(text), TELLING, -5.0, 5.0)
 
 
-def is_lasting_wish(text: str) -> bool:
-    """Whether a person's words are a wish that holds from now on, and no task or material for one."""
-    return judged(text)[1]
-
-
-def judged(text: str) -> tuple[float, bool]:
-    """The results of `informativeness` and `is_lasting_wish`, which share most of their work."""
-    form = stating(text)
-    is_wish = (
-        len(text) <= STATEMENT_CHARS
-        and not _MATERIAL.search(text)
-        and not read(text).opens & GENERAL
-        and _log_odds(form, WISHING, -5.0, 5.0) >= LEAST_WISHING
-    )
-    return _log_odds(form, TELLING, -5.0, 5.0), is_wish
-
-
 def asking(text: str) -> tuple[float, ...]:
     """The form of a question, in the order of `PERSONAL`."""
     of = read(text)
@@ -230,7 +206,7 @@ def asking(text: str) -> tuple[float, ...]:
 
 
 def stating(text: str) -> tuple[float, ...]:
-    """The form of a statement, in the order of `TELLING` and `WISHING`."""
+    """The form of a statement, in the order of `TELLING`."""
     of = read(text)
     text = text[:READ_CHARS].strip()
     sentences = [one.strip() for one in _SENTENCE.findall(text) if one.strip()]

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from palimpsest.core.archive.chunking import query_terms
-from palimpsest.core.recall.utterance import is_lasting_wish
+from palimpsest.core.recall.wishes import is_lasting_wish
 from palimpsest.domain import AccountLine
 from palimpsest.domain.frozen import frozen
 

@@ -13,7 +13,8 @@ import re
 from collections.abc import Sequence
 
 from palimpsest.core.archive.chunking import query_terms
-from palimpsest.core.recall.utterance import QUESTION_MARKS, informativeness, is_lasting_wish, read
+from palimpsest.core.recall.utterance import QUESTION_MARKS, informativeness, read
+from palimpsest.core.recall.wishes import is_lasting_wish
 from palimpsest.core.writing.clauses import Clause, clauses
 from palimpsest.core.writing.cues import Kind, cues
 from palimpsest.core.writing.entries import Count, cost, share

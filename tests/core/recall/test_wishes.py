@@ -1,0 +1,65 @@
+"""Lasting wishes: told from tasks, habits and facts by their form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from palimpsest.core.recall.wishes import WEIGHTS, form, is_lasting_wish
+
+HELD_OUT = Path(__file__).parents[2] / "everyday" / "wishes-held-out.txt"  # by an author whom no weight has seen
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Never use emojis when you write for me, please.", True),
+        ("Whenever you quote a price for me, convert it to Swiss francs.", True),
+        ("Bitte antworte mir immer auf Deutsch.", True),
+        ("What time is it?", False),
+        ("Thanks, that's great!", False),
+        ('Please shorten this: "Never mind, we will always have Paris."', False),
+        ("Always " + "x " * 200, False),
+    ],
+)
+def test_a_lasting_wish_is_no_task_and_no_material_for_one(text: str, expected: bool) -> None:
+    assert is_lasting_wish(text) is expected
+
+
+def test_most_wishes_of_an_author_whom_no_weight_has_seen_are_found_and_few_other_texts_taken_for_one() -> None:
+    lines = HELD_OUT.read_text("utf-8").splitlines()
+    wishes, others = ([line[2:] for line in lines if line.startswith(sign)] for sign in "+-")
+    assert len(wishes) == 122
+    assert len(others) == 176
+    assert sum(map(is_lasting_wish, wishes)) >= 0.65 * len(wishes)
+    assert sum(map(is_lasting_wish, others)) <= 0.15 * len(others)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Make sure to always use uv instead of pip.",
+        "when you list medications, put the generic name first",
+        "i'm coeliac so nothing with wheat when you suggest food",
+        'Please stop beginning your replies with "Great question".',
+    ],
+)
+def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
+    assert is_lasting_wish(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I've never borrowed any e-books from the library.",
+        "I sold my racing bike, I'm getting around on a folder now.",
+        "Use the attached file to make a chart of sales by month.",
+        "Zawsze soli, zanim spróbuje.",
+    ],
+)
+def test_habits_facts_and_tasks_are_no_wish_though_they_share_its_words(text: str) -> None:
+    assert not is_lasting_wish(text)
+
+
+def test_every_feature_has_a_weight() -> None:
+    assert [*form("Answer briefly."), "bias"] == [*WEIGHTS]
