@@ -8,7 +8,7 @@ import pytest
 from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import palimpsest
-from tests.console.test_confirmation import at_a_terminal
+from tests.console.test_arguments import at_a_terminal
 from tests.remembered import Past
 from tests.running import rows
 

@@ -10,16 +10,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.status import Status
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
-from palimpsest.console.confirmation import is_confirmed, yes_flag
+from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy, yes_flag
 from palimpsest.domain.errors import MemoryFault
 
 if TYPE_CHECKING:
     from palimpsest.store.erasure.consistency import Examination
+
+QUESTION = "What it removes cannot be had back. Type yes to repair it: "
 
 
 def add_commands(command: Command) -> None:
@@ -39,7 +39,7 @@ def _check(given: argparse.Namespace) -> int:
     path = policy.data / DATABASE_FILE
     if not path.exists():
         raise MemoryFault(f"examining {path}: it does not exist yet; --data names another folder")
-    with Console(stderr=True).status("opening") as status:
+    with terminal.console(is_aside=True).status("opening") as status:
         return asyncio.run(_examine(given, path, status))
 
 
@@ -53,7 +53,7 @@ async def _examine(given: argparse.Namespace, path: Path, status: Status) -> int
         return FAILED if found.findings else DONE
     if ERASING & {finding.repair for finding in found.findings}:
         status.stop()
-        if not is_confirmed(given, "check --repair", "What it removes cannot be had back. Type yes to repair it: "):
+        if not terminal.is_confirmed(given, "check --repair", QUESTION):
             terminal.console(is_aside=True).print("nothing was repaired")
             return FAILED
         status.start()

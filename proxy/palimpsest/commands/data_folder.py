@@ -4,20 +4,22 @@ The database of a data folder, for commands that need nothing else of it. A prox
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE, make_folder
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.secret import load_secret
 
+T = TypeVar("T")
 
-@asynccontextmanager
-async def database_of(policy: Policy) -> AsyncIterator[Database]:
+
+def run(policy: Policy, work: Callable[[Database], Awaitable[T]]) -> T:
     """
-    The database of `policy.data`, made where there is none yet.
+    Do this work on the database of `policy.data`, made where there is none yet, and return its result.
 
     Raises:
         MemoryFault: it cannot be opened.
@@ -26,8 +28,12 @@ async def database_of(policy: Policy) -> AsyncIterator[Database]:
     make_folder(policy.data)
     load_secret(policy.data, os.environ)  # a database without one would look as if it had been lost
     database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
-    try:
-        await database.open()
-        yield database
-    finally:
-        await database.close()
+
+    async def working() -> T:
+        try:
+            await database.open()
+            return await work(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(working())

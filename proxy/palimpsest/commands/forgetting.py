@@ -5,7 +5,6 @@ The commands that take things out of the archive: `forget`, `retire`, `unretire`
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 import time
@@ -13,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
-from rich.console import Console
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, policy_of, quiet_policy
-from palimpsest.console.confirmation import is_confirmed, yes_flag
+from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, policy_of, quiet_policy, yes_flag
 from palimpsest.domain.errors import PolicyError
 
 if TYPE_CHECKING:
+    from palimpsest.console.offline import Commands
+    from palimpsest.memory.erasure.targets import Preview
     from palimpsest.store.erasure.selection import Target
 
 SELECTORS = (
@@ -76,91 +75,90 @@ def _forget(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
 
     target = _target(given)
-    policy = quiet_policy(given)
-    out, aside = terminal.console(), _aside()
+    out, aside = terminal.console(), terminal.console(is_aside=True)
 
-    async def run() -> int:
-        async with offline.opened(policy) as commands:
-            preview = await commands.archive.forgetting.preview(target)
-            if preview is None:
-                aside.print("nothing stored matches, so nothing was erased")
-                return FAILED
-            (out if given.dry_run else aside).print(terminal.fields(terminal.erasure_rows(preview.counts)))
-            if given.dry_run:
-                return DONE
-            if not is_confirmed(given, "forget", "This cannot be undone. Type yes to erase it: "):
-                aside.print("nothing was erased")
-                return FAILED
-            receipt = await commands.erase(target, given.vacuum)
-            if receipt is None:  # somebody else was faster
-                aside.print("nothing stored matches any more")
-                return FAILED
-            out.print_json(data=receipt)
-            if receipt["check"]["clean"]:
-                return DONE
-            aside.print("erased, but some of it is still on the disk: see check in the receipt, and docs/privacy.md")
+    async def forget(commands: Commands) -> int:
+        preview = await commands.archive.forgetting.preview(target)
+        missing = "nothing stored matches"
+        if not _is_meant(given, preview, f"{missing}, so nothing was erased"):
             return FAILED
+        if given.dry_run:
+            return DONE
+        if not terminal.is_confirmed(given, "forget", "This cannot be undone. Type yes to erase it: "):
+            aside.print("nothing was erased")
+            return FAILED
+        receipt = await commands.erase(target, given.vacuum)
+        if receipt is None:  # somebody else was faster
+            aside.print(f"{missing} any more")
+            return FAILED
+        out.print_json(data=receipt)
+        if receipt["check"]["clean"]:
+            return DONE
+        aside.print("erased, but some of it is still on the disk: see check in the receipt, and docs/privacy.md")
+        return FAILED
 
-    return asyncio.run(run())
+    return offline.run(quiet_policy(given), forget)
 
 
 def _retire(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
 
     target = _target(given)
-    policy = quiet_policy(given)
-    out, aside = terminal.console(), _aside()
+    out, aside = terminal.console(), terminal.console(is_aside=True)
+    question = "It will not be recalled, and can be taken back for 30 days. Type yes to retire it: "
 
-    async def run() -> int:
-        async with offline.opened(policy) as commands:
-            retiring = commands.archive.retiring
-            preview = await retiring.preview(target)
-            if preview is None:
-                aside.print("nothing in use matches, so nothing was retired")
-                return FAILED
-            (out if given.dry_run else aside).print(terminal.fields(terminal.erasure_rows(preview.counts)))
-            if given.dry_run:
-                return DONE
-            question = "It will not be recalled, and can be taken back for 30 days. Type yes to retire it: "
-            if not is_confirmed(given, "retire", question):
-                aside.print("nothing was retired")
-                return FAILED
-            receipt = await retiring.retire(target)
-            if receipt is None:  # somebody else was faster
-                aside.print("nothing in use matches any more")
-                return FAILED
-            out.print_json(data=receipt)
-            aside.print(f"to undo it: palimpsest unretire {receipt['id']}")
+    async def retire(commands: Commands) -> int:
+        retiring, missing = commands.archive.retiring, "nothing in use matches"
+        if not _is_meant(given, await retiring.preview(target), f"{missing}, so nothing was retired"):
+            return FAILED
+        if given.dry_run:
             return DONE
+        if not terminal.is_confirmed(given, "retire", question):
+            aside.print("nothing was retired")
+            return FAILED
+        receipt = await retiring.retire(target)
+        if receipt is None:  # somebody else was faster
+            aside.print(f"{missing} any more")
+            return FAILED
+        out.print_json(data=receipt)
+        aside.print(f"to undo it: palimpsest unretire {receipt['id']}")
+        return DONE
 
-    return asyncio.run(run())
+    return offline.run(quiet_policy(given), retire)
+
+
+def _is_meant(given: argparse.Namespace, preview: Preview | None, missing: str) -> bool:
+    """Show what would go; False: nothing would, and that is said."""
+    if preview is None:
+        terminal.console(is_aside=True).print(missing)
+    else:
+        terminal.console(is_aside=not given.dry_run).print(terminal.fields(terminal.erasure_rows(preview.counts)))
+    return preview is not None
 
 
 def _unretire(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
 
-    policy = quiet_policy(given)
-    out, aside = terminal.console(), _aside()
+    out, aside = terminal.console(), terminal.console(is_aside=True)
 
-    async def run() -> int:
-        async with offline.opened(policy) as commands:
-            retiring = commands.archive.retiring
-            if given.id is None:
-                listed = await retiring.listed()
-                if not listed:
-                    aside.print("nothing is retired")
-                for one in listed:
-                    whose = f" of {one['tenant']}" if one["tenant"] else ""
-                    out.print(f"{one['id']}  {one['messages']:,} messages{whose}, until {one['until']}")
-                return DONE
-            undone = await retiring.undo(given.id)
-            if undone is None:
-                aside.print(f"no retirement {given.id} can be undone: palimpsest unretire lists those that can")
-                return FAILED
-            out.print_json(data=undone)
+    async def unretire(commands: Commands) -> int:
+        retiring = commands.archive.retiring
+        if given.id is None:
+            listed = await retiring.listed()
+            if not listed:
+                aside.print("nothing is retired")
+            for one in listed:
+                whose = f" of {one['tenant']}" if one["tenant"] else ""
+                out.print(f"{one['id']}  {one['messages']:,} messages{whose}, until {one['until']}")
             return DONE
+        undone = await retiring.undo(given.id)
+        if undone is None:
+            aside.print(f"no retirement {given.id} can be undone: palimpsest unretire lists those that can")
+            return FAILED
+        out.print_json(data=undone)
+        return DONE
 
-    return asyncio.run(run())
+    return offline.run(quiet_policy(given), unretire)
 
 
 def _receipt(given: argparse.Namespace) -> int:
@@ -178,9 +176,5 @@ def _receipt(given: argparse.Namespace) -> int:
     if isinstance(receipt, dict) and is_genuine(receipt, load_secret(data, os.environ)):
         terminal.console().print(terminal.safe(f"genuine: {receipt.get('what')} {receipt.get('id')}"))
         return DONE
-    _aside().print("not genuine: another installation signed it, or it was changed")
+    terminal.console(is_aside=True).print("not genuine: another installation signed it, or it was changed")
     return FAILED
-
-
-def _aside() -> Console:
-    return Console(stderr=True, markup=False, highlight=False)

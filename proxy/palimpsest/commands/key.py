@@ -5,21 +5,19 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
 import sys
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, action_of, quiet_policy
-from palimpsest.console.confirmation import is_confirmed, yes_flag
+from palimpsest.console.arguments import DONE, FAILED, Command, action_of, quiet_policy, yes_flag
 from palimpsest.domain import ProxyKey
-from palimpsest.settings.policy import Policy
+
+if TYPE_CHECKING:
+    from palimpsest.store.engine.sqlite.database import Database
 
 
 def add_commands(command: Command) -> None:
@@ -44,20 +42,18 @@ def add_commands(command: Command) -> None:
 
 
 def _create(given: argparse.Namespace) -> int:
-    from palimpsest.commands.data_folder import database_of
+    from palimpsest.commands import data_folder
     from palimpsest.memory.operation.proxy_keys import KeyService, key_json
 
-    async def run(policy: Policy) -> tuple[str, ProxyKey]:
-        async with database_of(policy) as database:
-            return await KeyService(database, time.time).create(
-                given.name, given.tenant, given.user, given.scope, given.expires, given.read_only
-            )
+    async def create(database: Database) -> tuple[str, ProxyKey]:
+        limits = (given.user, given.scope, given.expires, given.read_only)
+        return await KeyService(database, time.time).create(given.name, given.tenant, *limits)
 
     policy = quiet_policy(given)
-    secret, key = asyncio.run(run(policy))
+    secret, key = data_folder.run(policy, create)
     if given.json:
-        return _say({"key": secret, **key_json(key)})
-    aside = Console(stderr=True, markup=False, highlight=False)
+        return terminal.print_json({"key": secret, **key_json(key)})
+    aside = terminal.console(is_aside=True)
     aside.print(terminal.fields(_rows(key)))
     if not (policy.tenants.keys or policy.tenants.require_key):
         aside.print("callers without a key are accepted too: set tenants.require_key to refuse them")
@@ -67,16 +63,12 @@ def _create(given: argparse.Namespace) -> int:
 
 
 def _list(given: argparse.Namespace) -> int:
-    from palimpsest.commands.data_folder import database_of
+    from palimpsest.commands import data_folder
     from palimpsest.memory.operation.proxy_keys import KeyService, key_json
 
-    async def run(policy: Policy) -> list[ProxyKey]:
-        async with database_of(policy) as database:
-            return await KeyService(database, time.time).listed()
-
-    keys, now = asyncio.run(run(quiet_policy(given))), time.time()
+    keys = data_folder.run(quiet_policy(given), lambda database: KeyService(database, time.time).listed())
     if given.json:
-        return _say({"keys": [key_json(key) for key in keys]})
+        return terminal.print_json({"keys": [key_json(key) for key in keys]})
     out = terminal.console()
     if not keys:
         out.print("no keys; palimpsest key create NAME makes one")
@@ -85,42 +77,36 @@ def _list(given: argparse.Namespace) -> int:
     for key in keys:
         table.add_row(
             *(key.id, f"{key.shown}...", terminal.safe(key.name), terminal.safe(key.tenant)),
-            *(terminal.safe(_limits(key)), _day(key.created_at), _state(key, now)),
+            *(terminal.safe(_limits(key)), _day(key.created_at), _state(key, time.time())),
         )
     out.print(table)
     return DONE
 
 
 def _revoke(given: argparse.Namespace) -> int:
-    from palimpsest.commands.data_folder import database_of
+    from palimpsest.commands import data_folder
     from palimpsest.memory.operation.proxy_keys import KeyService, key_json
 
-    aside = Console(stderr=True, markup=False, highlight=False)
+    aside = terminal.console(is_aside=True)
 
-    async def run(policy: Policy) -> ProxyKey | None:
-        async with database_of(policy) as database:
-            keys = KeyService(database, time.time)
-            key = next((key for key in await keys.listed() if key.id == given.id), None)
-            if key is None:
-                aside.print(f"palimpsest: there is no key {given.id}; palimpsest key list shows them all")
-                return None
-            aside.print(terminal.fields(_rows(key)))
-            if is_confirmed(given, "key revoke", "This cannot be undone. Type yes to revoke it: "):
-                return await keys.revoke(given.id)
-            aside.print("nothing was revoked")
+    async def revoke(database: Database) -> ProxyKey | None:
+        keys = KeyService(database, time.time)
+        key = next((key for key in await keys.listed() if key.id == given.id), None)
+        if key is None:
+            aside.print(f"palimpsest: there is no key {given.id}; palimpsest key list shows them all")
             return None
+        aside.print(terminal.fields(_rows(key)))
+        if terminal.is_confirmed(given, "key revoke", "This cannot be undone. Type yes to revoke it: "):
+            return await keys.revoke(given.id)
+        aside.print("nothing was revoked")
+        return None
 
-    key = asyncio.run(run(quiet_policy(given)))
+    key = data_folder.run(quiet_policy(given), revoke)
     if key is None:
         return FAILED
     if given.json:
-        return _say(key_json(key))
+        return terminal.print_json(key_json(key))
     terminal.console().print(terminal.safe(f"{key.id} ({key.name}) opens nothing any more"))
-    return DONE
-
-
-def _say(fields: dict[str, Any]) -> int:
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
     return DONE
 
 

@@ -5,13 +5,13 @@ The commands of retention: `retention` shows what is due and erases it on reques
 from __future__ import annotations
 
 import argparse
-import asyncio
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
-from palimpsest.console.confirmation import is_confirmed, yes_flag
+from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy, yes_flag
+
+if TYPE_CHECKING:
+    from palimpsest.console.offline import Commands
 
 RUN_SECONDS = 1.0  # between two lines about how far it came
 QUESTION = (
@@ -36,51 +36,46 @@ def _retention(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
 
     policy = quiet_policy(given)
-    out, aside = terminal.console(), Console(stderr=True, markup=False, highlight=False)
+    out, aside = terminal.console(), terminal.console(is_aside=True)
 
-    async def run() -> int:
-        async with offline.opened(policy) as commands:
-            sweeper = commands.archive.sweeper
-            overview = await sweeper.overview()
-            periods = policy.retention
-            kinds = ("turns", "tool_results", "side_requests", "explain")
-            rows = [(kind.replace("_", " "), getattr(periods, kind), f"{overview.due[kind]:,}") for kind in kinds]
-            out.print(terminal.fields((name, f"{period:>9}  {due:>9} due") for name, period, due in rows))
-            size = f"{overview.file.bytes / 1e6:,.1f} MB, {overview.file.used_bytes / 1e6:,.1f} MB in use"
-            out.print(terminal.fields([("file", f"{size}, at most {periods.max_store_bytes}")]))
-            if not given.run or given.dry_run:
-                return DONE
-            if not is_confirmed(given, "retention", QUESTION):
-                aside.print("nothing was erased")
-                return FAILED
-            total = 0
-            while True:
-                sweep = await sweeper.sweep(RUN_SECONDS)
-                total += sum(sweep.swept.values())
-                if sweep.is_complete:
-                    break
-                if not sweep.was_alone:
-                    aside.print("another process sweeps; waiting for it")
-                elif sweep.swept:
-                    aside.print(f"{total:,} rows erased so far")
-            out.print(f"{total:,} rows erased; the file has {sweep.bytes / 1e6:,.1f} MB")
+    async def sweep(commands: Commands) -> int:
+        sweeper, periods = commands.archive.sweeper, policy.retention
+        overview = await sweeper.overview()
+        kinds = ("turns", "tool_results", "side_requests", "explain")
+        rows = [(kind.replace("_", " "), getattr(periods, kind), f"{overview.due[kind]:,}") for kind in kinds]
+        out.print(terminal.fields((name, f"{period:>9}  {due:>9} due") for name, period, due in rows))
+        size = f"{overview.file.bytes / 1e6:,.1f} MB, {overview.file.used_bytes / 1e6:,.1f} MB in use"
+        out.print(terminal.fields([("file", f"{size}, at most {periods.max_store_bytes}")]))
+        if not given.run or given.dry_run:
             return DONE
+        if not terminal.is_confirmed(given, "retention", QUESTION):
+            aside.print("nothing was erased")
+            return FAILED
+        total = 0
+        while True:
+            swept = await sweeper.sweep(RUN_SECONDS)
+            total += sum(swept.swept.values())
+            if swept.is_complete:
+                break
+            if not swept.was_alone:
+                aside.print("another process sweeps; waiting for it")
+            elif swept.swept:
+                aside.print(f"{total:,} rows erased so far")
+        out.print(f"{total:,} rows erased; the file has {swept.bytes / 1e6:,.1f} MB")
+        return DONE
 
-    return asyncio.run(run())
+    return offline.run(policy, sweep)
 
 
 def _vacuum(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
 
-    policy = quiet_policy(given)
+    async def vacuum(commands: Commands) -> int:
+        path = commands.database.path
+        before = path.stat().st_size
+        await commands.database.vacuum()
+        is_moved = await commands.database.truncate_log()
+        terminal.console().print(f"{before / 1e6:,.1f} MB before, {path.stat().st_size / 1e6:,.1f} MB now")
+        return DONE if is_moved else FAILED
 
-    async def run() -> int:
-        async with offline.opened(policy) as commands:
-            path = commands.database.path
-            before = path.stat().st_size
-            await commands.database.vacuum()
-            is_moved = await commands.database.truncate_log()
-            terminal.console().print(f"{before / 1e6:,.1f} MB before, {path.stat().st_size / 1e6:,.1f} MB now")
-            return DONE if is_moved else FAILED
-
-    return asyncio.run(run())
+    return offline.run(quiet_policy(given), vacuum)

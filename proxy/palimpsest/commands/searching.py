@@ -5,10 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-from collections.abc import Callable
-
-from rich.console import Console
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import (
@@ -20,7 +16,6 @@ from palimpsest.console.arguments import (
     policy_of,
     quiet_policy,
 )
-from palimpsest.settings.policy import Policy
 
 RESULTS = 20  # a screenful
 
@@ -81,8 +76,7 @@ def _model(given: argparse.Namespace) -> int:
     if given.action == "list":
         terminal.console().print(terminal.models(embedding_models().values(), model.chosen(policy.model)))
         return DONE
-    out = Console(stderr=True, markup=False, highlight=False)
-    with out.status("looking for the embedding model") as status:
+    with terminal.console(is_aside=True).status("looking for the embedding model") as status:
         folder = model.install(policy.model, status.update)
     terminal.console().print(terminal.safe(f"embedding model {model.chosen(policy.model).name}: {folder}"))
     return DONE
@@ -91,12 +85,12 @@ def _model(given: argparse.Namespace) -> int:
 def _index(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
 
-    async def run(policy: Policy, report: Callable[[int], None]) -> None:
-        async with offline.opened(policy) as archive:
-            await archive.index(given.all, report)
+    with terminal.console(is_aside=True).status("opening the archive") as status:
 
-    with Console(stderr=True).status("opening the archive") as status:
-        asyncio.run(run(quiet_policy(given), lambda waiting: status.update(f"{waiting:,} passages to go")))
+        def report(waiting: int) -> None:
+            status.update(f"{waiting:,} passages to go")
+
+        offline.run(quiet_policy(given), lambda archive: archive.index(given.all, report))
     terminal.console().print("everything is indexed")
     return DONE
 
@@ -105,11 +99,12 @@ def _search(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
     from palimpsest.features.registry import ASSISTANCE
 
-    async def run(policy: Policy) -> offline.SearchResult:
-        async with offline.opened(policy, assistance=ASSISTANCE, asks_models=given.ask_models) as archive:
-            return await archive.search(" ".join(given.query), given.tenant, given.conversation, given.limit)
-
-    searched = asyncio.run(run(quiet_policy(given)))
+    searched = offline.run(
+        quiet_policy(given),
+        lambda archive: archive.search(" ".join(given.query), given.tenant, given.conversation, given.limit),
+        assistance=ASSISTANCE,
+        asks_models=given.ask_models,
+    )
     out = terminal.console()
     for part in terminal.search_results(searched.recalled, searched.behind):
         out.print(part)
@@ -119,11 +114,7 @@ def _search(given: argparse.Namespace) -> int:
 def _explain(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
 
-    async def run(policy: Policy) -> offline.Explanation:
-        async with offline.opened(policy) as archive:
-            return await archive.explain(given.named, given.number)
-
-    explained = asyncio.run(run(quiet_policy(given)))
+    explained = offline.run(quiet_policy(given), lambda archive: archive.explain(given.named, given.number))
     out = terminal.console()
     for part in terminal.explanation(explained.turn, explained.texts):
         out.print(part)

@@ -6,15 +6,11 @@ proxy does, from its metrics.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, Command, policy_flags, policy_of, quiet_policy
-from palimpsest.settings.policy import Policy
 from palimpsest.store.turns.costs import By
 
 COST_ROWS = 14  # two weeks, or the newest conversations: half a screen
@@ -57,22 +53,17 @@ def _stats(given: argparse.Namespace) -> int:
         from palimpsest.commands import cost_report
         from palimpsest.store.turns.costs import costs
 
-        async def add_up(policy: Policy) -> list[dict[str, Any]]:
-            async with offline.opened(policy) as archive:
-                return await archive.database.ask(partial(costs, by=given.by, limit=given.limit))
-
-        rows = asyncio.run(add_up(quiet_policy(given)))
+        rows = offline.run(
+            quiet_policy(given),
+            lambda archive: archive.database.ask(partial(costs, by=given.by, limit=given.limit)),
+        )
         if given.json:
             out.print(json.dumps({given.by.value: rows}), soft_wrap=True)
         else:
             out.print(cost_report.report(rows, given.by))
         return DONE
 
-    async def run(policy: Policy) -> Mapping[str, Any]:
-        async with offline.opened(policy) as archive:
-            return await archive.archive.journal.stats()
-
-    stored = asyncio.run(run(quiet_policy(given)))
+    stored = offline.run(quiet_policy(given), lambda archive: archive.archive.journal.stats())
     if given.json:
         out.print(json.dumps(dict(stored)), soft_wrap=True)
     else:

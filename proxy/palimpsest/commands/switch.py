@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import time
+from typing import TYPE_CHECKING
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, Command, policy_flags, quiet_policy
-from palimpsest.settings.policy import Policy
+
+if TYPE_CHECKING:
+    from palimpsest.store.engine.sqlite.database import Database
 
 
 def add_commands(command: Command) -> None:
@@ -24,29 +26,25 @@ def add_commands(command: Command) -> None:
 
 
 def _disable(given: argparse.Namespace) -> int:
-    from palimpsest.commands.data_folder import database_of
+    from palimpsest.commands import data_folder
     from palimpsest.memory.operation.switches import SwitchService
 
-    async def run(policy: Policy) -> None:
-        async with database_of(policy) as database:
-            await SwitchService(database, time.time).disable(given.tenant, given.reason)
-
-    asyncio.run(run(quiet_policy(given)))
+    policy = quiet_policy(given)
+    data_folder.run(policy, lambda database: SwitchService(database, time.time).disable(given.tenant, given.reason))
     again = f"palimpsest enable{f' --tenant {given.tenant}' if given.tenant else ''}"
     terminal.console().print(terminal.safe(f"memory is off for {given.tenant or 'everybody'}; on again: {again}"))
     return DONE
 
 
 def _enable(given: argparse.Namespace) -> int:
-    from palimpsest.commands.data_folder import database_of
+    from palimpsest.commands import data_folder
     from palimpsest.memory.operation.switches import SwitchService
 
-    async def run(policy: Policy) -> tuple[bool, list[str]]:
-        async with database_of(policy) as database:
-            board = SwitchService(database, time.time)
-            return await board.enable(given.tenant), [off.tenant for off in await board.off()]
+    async def enable(database: Database) -> tuple[bool, list[str]]:
+        switches = SwitchService(database, time.time)
+        return await switches.enable(given.tenant), [off.tenant for off in await switches.off()]
 
-    was_off, still = asyncio.run(run(quiet_policy(given)))
+    was_off, still = data_folder.run(quiet_policy(given), enable)
     out, whose = terminal.console(), given.tenant or "everybody"
     out.print(terminal.safe(f"memory is on for {whose}" if was_off else f"memory was not switched off for {whose}"))
     if still:

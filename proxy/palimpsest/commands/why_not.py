@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +16,9 @@ from palimpsest.console.arguments import DONE, FAILED, Command, ask_models_flag,
 from palimpsest.core.recall import gaps
 from palimpsest.core.recall.trail import Trace, as_json, ending, stages
 from palimpsest.domain import Json
-from palimpsest.settings.policy import Policy
+
+if TYPE_CHECKING:
+    from palimpsest.console.offline import Commands
 
 MARKS = {True: "yes", False: "no", None: ""}
 
@@ -40,12 +42,11 @@ def _why_not(given: argparse.Namespace) -> int:
     from palimpsest.features.registry import ASSISTANCE
     from palimpsest.store.operation.probes import live_estimate
 
-    async def run(policy: Policy) -> tuple[Trace, Json | None]:
-        async with offline.opened(policy, assistance=ASSISTANCE, asks_models=given.ask_models) as archive:
-            trace = await archive.trail(" ".join(given.statement), given.conversation, given.turn)
-            return trace, gaps.as_json(await archive.database.ask(live_estimate))
+    async def trail(archive: Commands) -> tuple[Trace, Json | None]:
+        trace = await archive.trail(" ".join(given.statement), given.conversation, given.turn)
+        return trace, gaps.as_json(await archive.database.ask(live_estimate))
 
-    trace, live = asyncio.run(run(quiet_policy(given)))
+    trace, live = offline.run(quiet_policy(given), trail, assistance=ASSISTANCE, asks_models=given.ask_models)
     passed = stages(trace)
     end = ending(passed)
     out = terminal.console()

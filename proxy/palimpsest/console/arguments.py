@@ -74,6 +74,11 @@ def ask_models_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def yes_flag(parser: argparse.ArgumentParser) -> None:
+    """The option that confirms beforehand; see `terminal.is_confirmed`."""
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+
+
 def policy_of(given: argparse.Namespace) -> Policy:
     """The policy that files, environment and options make."""
     return load.load(given.config, os.environ, _flags(given))

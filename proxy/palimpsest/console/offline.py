@@ -7,11 +7,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from palimpsest.core.caller.identity import tenant_of
 from palimpsest.core.recall.generosity import demanded
@@ -30,6 +30,8 @@ from palimpsest.store.data_dir import make_folder
 from palimpsest.store.erasure.selection import Target
 from palimpsest.store.operation.secret import load_secret
 from palimpsest.telemetry.metrics import Metrics
+
+T = TypeVar("T")
 
 LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
 LOOK_SECONDS = 0.5  # between looks while a running proxy indexes the rest
@@ -270,3 +272,20 @@ async def opened(
         yield commands
     finally:
         await commands.close()
+
+
+def run(
+    policy: Policy,
+    work: Callable[[Commands], Awaitable[T]],
+    *,
+    is_new: bool = False,
+    assistance: ExtensionSource | None = None,
+    asks_models: bool = False,
+) -> T:
+    """Do this work on the archive of `policy.data`, and return its result; see `opened`."""
+
+    async def working() -> T:
+        async with opened(policy, is_new, assistance, asks_models) as commands:
+            return await work(commands)
+
+    return asyncio.run(working())

@@ -6,6 +6,8 @@ What clients and models wrote is untrusted; everything here that may hold it bec
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -16,7 +18,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from palimpsest.domain import Recalled
+from palimpsest.console.arguments import DONE
+from palimpsest.domain import Json, Recalled
+from palimpsest.domain.errors import PolicyError
 from palimpsest.settings.embedding_models import EmbeddingModel
 
 EXCERPT_CHARS = 160  # two lines of a terminal
@@ -35,6 +39,30 @@ def console(is_aside: bool = False) -> Console:
     return (
         out if out.is_terminal else Console(file=file, markup=False, highlight=False, emoji=False, width=PIPE_COLUMNS)
     )
+
+
+def is_confirmed(given: argparse.Namespace, command: str, question: str) -> bool:
+    """
+    Whether the operator confirms what cannot be undone, with --yes or by typing yes. First show what will be removed.
+
+    Args:
+        command: its name, for the error.
+        question: ends in what the word yes does.
+
+    Raises:
+        PolicyError: there is neither `--yes` nor a terminal.
+    """
+    if given.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise PolicyError(f"{command}: cannot ask for confirmation without a terminal; add --yes")
+    return console(is_aside=True).input(question).strip().lower() == "yes"
+
+
+def print_json(value: Json) -> int:
+    """Print a JSON object as a line of standard output, as it is; returns the exit status."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    return DONE
 
 
 def safe(text: str) -> Text:

@@ -6,19 +6,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import re
-import sys
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, action_of, policy_flags, quiet_policy
-from palimpsest.console.confirmation import is_confirmed, yes_flag
+from palimpsest.console.arguments import DONE, FAILED, Command, action_of, policy_flags, quiet_policy, yes_flag
 from palimpsest.core.facts.endings import is_denial
 from palimpsest.domain import Fact, FactCategory
 from palimpsest.domain.errors import PolicyError
@@ -98,7 +94,7 @@ def _list(given: argparse.Namespace) -> int:
         found = await _facts(commands).listed(filter_of(given), given.limit + 1)
         page = found[: given.limit]
         if given.json:
-            return _say({"facts": [shown(fact) for fact in page]})
+            return terminal.print_json({"facts": [shown(fact) for fact in page]})
         if not page:
             _aside(f"no facts{'' if commands.policy.facts.is_on else '; facts.policy is off'}")
             return DONE
@@ -120,7 +116,7 @@ def _remember(given: argparse.Namespace) -> int:
         new = new_fact(given, tenant, by_tool(TOOL, who="operator"), until, given.pin)
         fact = await _facts(commands).add(new)
         if given.json:
-            return _say(shown(fact))
+            return terminal.print_json(shown(fact))
         terminal.console().print(terminal.safe(f"{fact.id}  {_said(fact)}"))
         return DONE
 
@@ -132,12 +128,12 @@ def _forget(given: argparse.Namespace) -> int:
         if (fact := await _found(commands, given)) is None:
             return FAILED
         _aside(_said(fact))
-        if not is_confirmed(given, "facts forget", "This cannot be undone. Type yes to forget it: "):
+        if not terminal.is_confirmed(given, "facts forget", "This cannot be undone. Type yes to forget it: "):
             _aside("nothing was forgotten")
             return FAILED
         statements = await _facts(commands).forget(fact.tenant, fact.id)
         if given.json:
-            return _say({"id": fact.id, "statements": statements})
+            return terminal.print_json({"id": fact.id, "statements": statements})
         times = "" if statements == 1 else f", stated {statements} times"
         terminal.console().print(terminal.safe(f"forgotten: {_said(fact)}{times}"))
         if fact.source.conversation:
@@ -161,7 +157,7 @@ def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
             return FAILED
         await _facts(commands).pin(fact.tenant, fact.id, is_pinned)
         if given.json:
-            return _say(shown(await _facts(commands).one(fact.tenant, fact.id) or fact))
+            return terminal.print_json(shown(await _facts(commands).one(fact.tenant, fact.id) or fact))
         terminal.console().print(terminal.safe(f"{'pinned' if is_pinned else 'not pinned any more'}: {_said(fact)}"))
         return DONE
 
@@ -172,7 +168,7 @@ def _rebuild(given: argparse.Namespace) -> int:
     async def work(commands: Commands) -> int:
         statements = await _extract_anew(commands)
         if given.json:
-            return _say({"statements": statements})
+            return terminal.print_json({"statements": statements})
         terminal.console().print(f"{sum(statements.values()):,} statements: {_counted(statements)}")
         return DONE
 
@@ -182,11 +178,7 @@ def _rebuild(given: argparse.Namespace) -> int:
 def _run(given: argparse.Namespace, work: Work) -> int:
     from palimpsest.console import offline
 
-    async def run() -> int:
-        async with offline.opened(quiet_policy(given)) as commands:
-            return await work(commands)
-
-    return asyncio.run(run())
+    return offline.run(quiet_policy(given), work)
 
 
 def _facts(commands: Commands) -> Facts:
@@ -251,13 +243,8 @@ def _counted(statements: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {category}" for category, count in statements.items()) or "none"
 
 
-def _say(fields: dict[str, Any]) -> int:
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
-    return DONE
-
-
 def _aside(text: str) -> None:
-    Console(stderr=True, markup=False, highlight=False).print(terminal.safe(text))
+    terminal.console(is_aside=True).print(terminal.safe(text))
 
 
 def _day(at: float) -> str:

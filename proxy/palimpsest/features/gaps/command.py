@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 from random import Random
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, Command, ask_models_flag, model_flag, policy_flags, quiet_policy
 from palimpsest.core.recall.gaps import LOSSES, GapEstimate, ProbeStage, as_json
-from palimpsest.settings.policy import Policy
+
+if TYPE_CHECKING:
+    from palimpsest.console.offline import Commands
 
 PROBES = 100  # made in some seconds; the interval is then 10 points to either side at most
 
@@ -37,14 +39,14 @@ def _gaps(given: argparse.Namespace) -> int:
     from palimpsest.features.gaps.probing import Prober
     from palimpsest.features.registry import ASSISTANCE
 
-    async def run(policy: Policy) -> tuple[GapEstimate, bool]:
-        async with offline.opened(policy, assistance=ASSISTANCE, asks_models=given.ask_models) as archive:
-            has_model = await archive.embedder.warm()  # else recall is by words alone
-            await archive.recall()
-            prober = Prober.of(archive.archive, archive.embedder, Random(given.seed), archive.assist)
-            return await prober.some(given.probes), has_model
+    async def ask(archive: Commands) -> tuple[GapEstimate, bool]:
+        has_model = await archive.embedder.warm()  # else recall is by words alone
+        await archive.recall()
+        prober = Prober.of(archive.archive, archive.embedder, Random(given.seed), archive.assist)
+        return await prober.some(given.probes), has_model
 
-    (found, has_model), out = asyncio.run(run(quiet_policy(given))), terminal.console()
+    found, has_model = offline.run(quiet_policy(given), ask, assistance=ASSISTANCE, asks_models=given.ask_models)
+    out = terminal.console()
     shown = as_json(found)
     if given.json:
         out.print(json.dumps(shown), soft_wrap=True)

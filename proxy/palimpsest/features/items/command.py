@@ -12,8 +12,7 @@ from datetime import datetime
 from rich.console import Console
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
-from palimpsest.console.confirmation import is_confirmed, yes_flag
+from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy, yes_flag
 from palimpsest.domain import Json
 from palimpsest.domain.errors import PolicyError
 
@@ -52,7 +51,7 @@ def _consolidate(given: argparse.Namespace) -> int:
     if given.undo is not None and (given.dry_run or given.list):
         raise PolicyError("--undo: cannot be combined with --dry-run or --list")
     policy = quiet_policy(given)
-    out, aside = terminal.console(), Console(stderr=True, markup=False, highlight=False)
+    out, aside = terminal.console(), terminal.console(is_aside=True)
 
     def tell(outcome: Outcome, kept: int) -> None:
         if given.json:
@@ -86,7 +85,7 @@ def _consolidate(given: argparse.Namespace) -> int:
                 count = await consolidator.size(given.undo, given.tenant)
                 if count:
                     aside.print(f"{count:,} changes to items and relations would be taken back")
-                if count and not is_confirmed(given, "consolidate --undo", QUESTION):
+                if count and not terminal.is_confirmed(given, "consolidate --undo", QUESTION):
                     aside.print("nothing was taken back")
                     return FAILED
                 undone = await consolidator.undo(given.undo, given.tenant)

@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, Command, policy_flags, quiet_policy
 
@@ -52,7 +50,7 @@ def _backup(given: argparse.Namespace) -> int:
     from palimpsest.features.transfer.backups import back_up
 
     policy = quiet_policy(given)
-    with Console(stderr=True).status("copying") as status:
+    with terminal.console(is_aside=True).status("copying") as status:
         manifest = back_up(
             policy.data,
             given.file,

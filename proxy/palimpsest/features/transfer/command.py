@@ -66,23 +66,18 @@ def _export(given: argparse.Namespace) -> int:
 
     selection = Selection(given.tenant, given.conversation, given.user, given.scope)
 
-    async def run(policy: Policy) -> Counter[bytes]:
+    async def write(archive: Commands) -> Counter[bytes]:
         kinds = Counter[bytes]()  # lines, by the name of their first field
-        async with offline.opened(policy) as archive:
-            with _WrittenFile(given.output) as (stream, name), faults(OSError, f"writing {name}"):
-                async for lines in export(
-                    archive.database, selection, lambda tenant: tenant_key(archive.secret(), tenant)
-                ):
-                    kinds.update(line.split(b'"', 2)[1] for line in lines.splitlines())
-                    stream.write(lines)
-                stream.flush()
-                if (
-                    kinds.total() == 1
-                ):  # the header; raised here: a file of that name that an earlier export wrote stays
-                    raise MemoryFault(f"exporting from {policy.data}: nothing stored matches")
+        with _WrittenFile(given.output) as (stream, name), faults(OSError, f"writing {name}"):
+            async for lines in export(archive.database, selection, lambda tenant: tenant_key(archive.secret(), tenant)):
+                kinds.update(line.split(b'"', 2)[1] for line in lines.splitlines())
+                stream.write(lines)
+            stream.flush()
+            if kinds.total() == 1:  # the header; raised here: a file of that name that an earlier export wrote stays
+                raise MemoryFault(f"exporting from {archive.policy.data}: nothing stored matches")
         return kinds
 
-    kinds = asyncio.run(run(quiet_policy(given)))
+    kinds = offline.run(quiet_policy(given), write)
     aside = terminal.console(is_aside=True)
     told = f" and {kinds[b'fact']:,} added facts" if kinds[b"fact"] else ""
     aside.print(f"{kinds[b'turn']:,} turns{told} exported" + (f" to {given.output}" if given.output else ""))
@@ -135,29 +130,28 @@ def _import(given: argparse.Namespace) -> int:
     aside = terminal.console(is_aside=True)
     started = time.monotonic()
 
-    async def run() -> tuple[Totals, int, int, Destination]:
-        async with offline.opened(policy, is_new=True) as archive:
-            into = await destination(given, policy, os.environ, archive)
-            if is_in_force(policy.retention):
-                with aside.status("reading how old it is"):
-                    turns = turns_in(given.files, Found())
-                    told = await asyncio.to_thread(ages, turns, into, policy.retention, time.time())
-                if told.too_old:
-                    aside.print(_too_old(told))
-            with aside.status("reading") as status:
+    async def take(archive: Commands) -> tuple[Totals, int, int, Destination]:
+        into = await destination(given, policy, os.environ, archive)
+        if is_in_force(policy.retention):
+            with aside.status("reading how old it is"):
+                turns = turns_in(given.files, Found())
+                told = await asyncio.to_thread(ages, turns, into, policy.retention, time.time())
+            if told.too_old:
+                aside.print(_too_old(told))
+        with aside.status("reading") as status:
 
-                def report(totals: Totals) -> None:
-                    turns = totals.written.turns
-                    per_second = turns / max(time.monotonic() - started, 1e-3)
-                    status.update(f"{turns:,} turns imported, {per_second:,.0f}/s; {totals.known:,} were here before")
+            def report(totals: Totals) -> None:
+                turns = totals.written.turns
+                per_second = turns / max(time.monotonic() - started, 1e-3)
+                status.update(f"{turns:,} turns imported, {per_second:,.0f}/s; {totals.known:,} were here before")
 
-                importing = Importing(archive.database, archive.secret(), policy.archive.redact)
-                totals = await importing.take(turns_in(given.files, found), into, report)
-                forgotten = await importing.take_forgotten(found.forgotten, into, time.time())
-                facts = await importing.take_facts(found.facts, into) if policy.facts.is_on else 0
-                return totals, facts, forgotten, into
+            importing = Importing(archive.database, archive.secret(), policy.archive.redact)
+            totals = await importing.take(turns_in(given.files, found), into, report)
+            forgotten = await importing.take_forgotten(found.forgotten, into, time.time())
+            facts = await importing.take_facts(found.facts, into) if policy.facts.is_on else 0
+            return totals, facts, forgotten, into
 
-    totals, facts, forgotten, into = asyncio.run(run())
+    totals, facts, forgotten, into = offline.run(policy, take, is_new=True)
     broken = [*found.broken, *totals.broken]
     for line in broken[:LISTED]:
         aside.print(terminal.safe(f"not imported: {line}"))
