@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from palimpsest.domain.items import Item, Span
+from palimpsest.domain.memories import Item, Span
 from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.knowledge.items import StoredItem, claim, groups, items_of, write_items

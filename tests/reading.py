@@ -19,7 +19,7 @@ import palimpsest.wire
 from palimpsest.core.archive.chunking import digest, identifiers, names, query_terms, tags
 from palimpsest.core.caller.client_table import Asides, Signals
 from palimpsest.core.facts.extraction import proposals
-from palimpsest.core.facts.forms import FORMS
+from palimpsest.core.facts.statements import FORMS
 from palimpsest.core.history.link_keys import clues, further_clues, request_links
 from palimpsest.core.history.request_roles import intent_of
 from palimpsest.core.history.shingles import shingles

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.commands.probe import Occupant, address, look, refusal, try_listening
+from palimpsest.commands.probe import Occupant, address, look, own_base, refusal, try_listening
 from palimpsest.domain import Json
 from palimpsest.edge.self_description import self_description
 from palimpsest.settings.load import WRAPPED_BY_ENV
@@ -117,3 +117,25 @@ def test_what_does_not_say_yes_is_a_refusal_with_its_reasons(said: bytes, why: s
 def test_nobody_there_is_a_refusal_that_names_the_address() -> None:
     listen = ListenPolicy(host="0.0.0.0", port=try_listening(ListenPolicy(port=0)))
     assert refusal(listen, "/livez").startswith(f"http://127.0.0.1:{listen.port}/livez: ")
+
+
+@pytest.mark.parametrize(
+    ("wire", "environment", "found"),
+    [
+        ("openai", {}, ("", "")),
+        ("openai", {"OPENAI_BASE_URL": ""}, ("", "")),
+        ("openai", {"OPENAI_BASE_URL": "http://one/v1/"}, ("OPENAI_BASE_URL", "http://one/v1")),
+        ("openai", {"OPENAI_API_BASE": "http://two/v1"}, ("OPENAI_API_BASE", "http://two/v1")),
+        ("openai", {"OPENAI_BASE_URL": "http://127.0.0.1:8484/v1"}, ("", "")),
+        ("openai", {"OPENAI_BASE_URL": "http://localhost:8484/v1"}, ("", "")),
+        ("openai", {"OPENAI_BASE_URL": "http://[::1]:8484/v1"}, ("", "")),
+        ("openai", {"OPENAI_BASE_URL": "http://localhost:8485/v1"}, ("OPENAI_BASE_URL", "http://localhost:8485/v1")),
+        ("anthropic", {"ANTHROPIC_BASE_URL": "http://127.0.0.1:8484"}, ("", "")),
+        ("anthropic", {"OPENAI_BASE_URL": "http://one/v1"}, ("", "")),
+        ("any", {"OPENAI_BASE_URL": "http://one/v1"}, ("", "")),
+    ],
+)
+def test_an_address_is_the_users_unless_it_is_the_proxys(
+    wire: str, environment: dict[str, str], found: tuple[str, str]
+) -> None:
+    assert own_base(wire, Policy(), environment) == found

@@ -38,8 +38,7 @@ HELP_COLUMN = 20  # behind the longest name of a command
 MODULES = {  # by the commands that they add, in the order of the help; only that of the command that is run is imported
     "commands.unwrap": ("unwrap",),
     "commands.service": ("service",),
-    "commands.health": ("doctor", "healthcheck", "check-config", "settings"),
-    "commands.openapi": ("openapi",),
+    "commands.health": ("doctor", "healthcheck", "check-config", "settings", "openapi"),
     "commands.searching": ("model", "index", "search", "explain"),
     "commands.why_not": ("why-not",),
     "commands.check": ("check",),

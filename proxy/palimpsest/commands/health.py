@@ -1,11 +1,12 @@
 """
-`palimpsest doctor`, `healthcheck`, `check-config` and `settings`: whether the proxy and its settings are well.
+`palimpsest doctor`, `healthcheck`, `check-config`, `settings`, `openapi`: whether the proxy is well, and what it knows.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 import time
@@ -51,11 +52,12 @@ def add_commands(command: Command) -> None:
     settings = command("settings", _settings, "Print every setting with its default, as a file to start from.")
     settings.add_argument("--markdown", action="store_true", help="as tables, with the allowed values")
 
+    command("openapi", _openapi, "Print the OpenAPI document of the API under /memory/v1.")
+
 
 def _doctor(given: argparse.Namespace) -> int:
-    from palimpsest.commands.doctor import report
     from palimpsest.commands.doctor.examination import examine
-    from palimpsest.commands.doctor.finding import is_fine, refusal
+    from palimpsest.commands.doctor.finding import document, is_fine, refusal, table
 
     try:
         policy = quiet_policy(given)
@@ -64,7 +66,7 @@ def _doctor(given: argparse.Namespace) -> int:
     else:
         findings = asyncio.run(examine(policy, os.environ, time.time))
     out = terminal.console()
-    out.print(report.document(findings) if given.json else report.table(findings), soft_wrap=given.json)
+    out.print(document(findings) if given.json else table(findings), soft_wrap=given.json)
     return DONE if is_fine(findings) else FAILED
 
 
@@ -99,4 +101,13 @@ def _settings(given: argparse.Namespace) -> int:
     from palimpsest.settings import reference
 
     sys.stdout.write(reference.as_markdown() if given.markdown else reference.as_yaml())
+    return DONE
+
+
+def _openapi(_given: argparse.Namespace) -> int:
+    from palimpsest.edge.admin.openapi import document  # late: `--help` must not wait for it
+    from palimpsest.edge.admin.routes import all_operations
+    from palimpsest.features.registry import OPERATIONS
+
+    sys.stdout.write(json.dumps(document(all_operations(OPERATIONS)), indent=2, ensure_ascii=False) + "\n")
     return DONE

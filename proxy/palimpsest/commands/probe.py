@@ -1,13 +1,16 @@
 """
-A probe of an address: free, this proxy, another one (other data or upstreams), or another program.
+A probe of an address: free, this proxy, another one (other data or upstreams), or another program; and
+the providers that variables of clients name.
 """
 
 from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Mapping
 from enum import StrEnum
 from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
 
 from palimpsest.domain import Json
 from palimpsest.edge.self_description import installation
@@ -17,6 +20,9 @@ LOOK_SECONDS = 2.0  # a proxy answers in milliseconds; a program that says nothi
 ANSWER_BYTES = 1_000_000  # more than a proxy says, with all its settings
 
 EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # cannot be connected to: what can, instead
+
+BASES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "anthropic": ("ANTHROPIC_BASE_URL",)}
+"""By wire, the variables in which clients look for an address; the first that is set counts."""
 
 
 class Occupant(StrEnum):
@@ -100,3 +106,22 @@ def try_listening(listen: ListenPolicy) -> int:
 def place(listen: ListenPolicy) -> str:
     """The host to connect to, for a proxy that listens there."""
     return EVERYWHERE.get(listen.host, listen.host)
+
+
+def own_base(wire: str, policy: Policy, environment: Mapping[str, str]) -> tuple[str, str]:
+    """The variable and its URL; both "" if none is set, or if it already leads to this policy's proxy."""
+    variable = next((name for name in BASES.get(wire, ()) if environment.get(name)), "")
+    url = environment.get(variable, "").rstrip("/")
+    return ("", "") if not url or leads_here(url, policy.listen) else (variable, url)
+
+
+def leads_here(url: str, listen: ListenPolicy) -> bool:
+    """Whether the URL leads to the proxy itself, by any name of this machine: that would be an endless loop."""
+    named, own = urlsplit(url), urlsplit(address(listen))
+    hosts = {named.hostname, own.hostname}
+    return named.port == own.port and (len(hosts) == 1 or all(map(is_this_machine, hosts)))
+
+
+def is_this_machine(host: str | None) -> bool:
+    """Whether a host name is one of this machine, for programs on it."""
+    return host in ("localhost", "0.0.0.0", "::", "::1") or (host or "").startswith("127.")

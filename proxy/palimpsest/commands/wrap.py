@@ -22,9 +22,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from palimpsest.commands.child_process import Child
-from palimpsest.commands.detect import own_base
 from palimpsest.commands.first_party import first_party_variables
-from palimpsest.commands.probe import Occupant, address, ask, look, try_listening
+from palimpsest.commands.probe import Occupant, address, ask, look, own_base, try_listening
 from palimpsest.domain import Api, Json
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.settings import load

@@ -18,22 +18,24 @@ from palimpsest.domain.archive import (
     Turn,
     Whole,
 )
-from palimpsest.domain.assist import ASSIST_ROLES, AssistRole
 from palimpsest.domain.blocks import BLOCK_CLOSE, BLOCK_OPEN, Added, Block, BlockKind, Budget, StoredBlock
-from palimpsest.domain.costs import Cost, Rebuild, Usage
-from palimpsest.domain.current_facts import CurrentFact, CurrentFacts, FactQuery, Stated
+from palimpsest.domain.costs import ASSIST_ROLES, AssistRole, Cost, Rebuild, Usage
 from palimpsest.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier
 from palimpsest.domain.facts import (
     NO_LONGER,
     NO_LONGER_ANY,
     PROJECT_SUBJECT,
     USER_SUBJECT,
+    CurrentFact,
+    CurrentFacts,
     Fact,
     FactCategory,
     FactOrigin,
     FactProposal,
+    FactQuery,
     FactScope,
     FactSource,
+    Stated,
 )
 from palimpsest.domain.history import (
     Clues,
@@ -50,9 +52,21 @@ from palimpsest.domain.history import (
     Shape,
     Speaker,
 )
-from palimpsest.domain.items import Item, SourceMessage, Span
 from palimpsest.domain.keys import ProxyKey
-from palimpsest.domain.memories import Account, AccountLine, Candidate, Memory, Plan, Query, Reach, Recalled, Teller
+from palimpsest.domain.memories import (
+    Account,
+    AccountLine,
+    Candidate,
+    Item,
+    Memory,
+    Plan,
+    Query,
+    Reach,
+    Recalled,
+    SourceMessage,
+    Span,
+    Teller,
+)
 from palimpsest.domain.persistent_list import PersistentList
 from palimpsest.domain.requests import (
     REQUEST_HEADER,

@@ -5,9 +5,15 @@ What a request cost: what memory added to its prompt, what its provider counted,
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal, get_args
 
 from palimpsest.domain.blocks import Added
 from palimpsest.domain.frozen import frozen
+
+AssistRole = Literal["controller", "selector", "writer", "consolidator"]
+"""Plans what to look for; chooses among what was found; writes memory entries; tidies what is written."""
+
+ASSIST_ROLES: tuple[AssistRole, ...] = get_args(AssistRole)
 
 
 class Rebuild(StrEnum):

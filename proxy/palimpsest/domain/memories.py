@@ -1,5 +1,5 @@
 """
-Memories: passages of stored messages, the query that looks for them, and what it finds.
+Memories: passages of stored messages and items made of them, the query that looks for them, and what it finds.
 """
 
 from __future__ import annotations
@@ -175,3 +175,38 @@ class Recalled:
     def is_too_early(self) -> bool:
         """Whether most of what may come has no vector yet, so that words alone decide."""
         return not self.lexical_only and 2 * self.unindexed > self.eligible
+
+
+@frozen
+class SourceMessage:
+    """One stored message as a writer reads it: `text` is its readable text, `created_at` Unix seconds."""
+
+    occurrence: int
+    role: str
+    text: str
+    created_at: float = 0.0
+    name: str = ""
+
+
+@frozen
+class Span:
+    """A stretch of a stored message: character offsets into its text, `start` < `stop`."""
+
+    occurrence: int
+    start: int
+    stop: int
+
+
+@frozen
+class Item:
+    """
+    One thing to remember.
+
+    `text` says it; `question` is what it answers, and `topic` what it is about, "" where a writer says neither.
+    `sources` are never empty, and what `text` names (names, numbers, dates, identifiers) stands in them.
+    """
+
+    text: str
+    sources: tuple[Span, ...]
+    question: str = ""
+    topic: str = ""

@@ -10,9 +10,31 @@ from typing import Any, cast
 from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 
-from palimpsest.domain import Speaker
+from palimpsest.domain import Reach, Speaker
 from palimpsest.domain.errors import MemoryFault, PolicyError, ToolError
-from palimpsest.features.speaker import SPEAKER
+from palimpsest.settings.policy import Policy
+
+SPEAKER = "palimpsest.speaker"
+"""Key of the ASGI scope under which the endpoint of the tools says who asks."""
+
+NO_REACH = (
+    "memory may look no further than one conversation here (memory.reach): name the conversation, or send "
+    "x-palimpsest-user with reach user, or set reach to tenant"
+)
+
+
+def reach_of(speaker: Speaker, policy: Policy) -> Reach:
+    """
+    How far a speaker's tools look.
+
+    Raises:
+        ToolError: no further than one conversation.
+    """
+    reach = speaker.reach(policy.memory.reach)
+    if reach is Reach.CONVERSATION:
+        raise ToolError(NO_REACH)
+    return reach
+
 
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 ERASES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)

@@ -73,3 +73,16 @@ async def test_results_are_filtered_by_role_and_period(house: House, asked: str,
     house.remembers.found = found(6)
     said = await house.get(f"search?q=x&{asked}", ACME)
     assert [one["memory"] for one in said["results"]] == memories
+
+
+async def test_the_stage_is_told_at_which_a_statement_got_lost(house: House) -> None:
+    told = await house.get("conversations/c-1/why-not?q=a+zebrafish+in+nobodys+tank")
+    assert (told["lost_at"], told["gap"]) == ("archived", "write")
+    assert told["stages"][0]["advice"]
+
+
+async def test_a_conversation_of_another_tenant_is_not_known(house: House) -> None:
+    assert (await house.get("conversations/c-9/why-not?q=not+yours"))["stages"][0]["passed"]
+    for conversation in ("c-9", "c-none"):
+        status, _ = await house.ask(f"/memory/v1/conversations/{conversation}/why-not?q=not+yours", ACME)
+        assert status == 404

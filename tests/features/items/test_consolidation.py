@@ -11,7 +11,7 @@ import pytest
 from palimpsest.core.consolidation.queues import Verdict
 from palimpsest.core.consolidation.relations import Edge, Node
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.domain.items import Item, Span
+from palimpsest.domain.memories import Item, Span
 from palimpsest.features.items.consolidation import Consolidator, Which
 from palimpsest.features.items.consolidation_batches import Batches, Outcome
 from palimpsest.features.items.model_consolidator import ModelConsolidator

@@ -11,7 +11,7 @@ from palimpsest.core.writing.information import TermStatistics
 from palimpsest.core.writing.lightmem3 import Buffers
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.domain.items import Item, SourceMessage, Span
+from palimpsest.domain.memories import Item, SourceMessage, Span
 from palimpsest.features.items.writing import (
     IDLE_SECONDS,
     LEASE_SECONDS,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from palimpsest.domain import Query, Reach, Recalled
-from palimpsest.domain.items import Item, Span
+from palimpsest.domain.memories import Item, Span
 from palimpsest.features.items.consolidation import Consolidator
 from palimpsest.features.items.writing import ItemKeeper
 from palimpsest.memory.erasure.retiring import Retiring

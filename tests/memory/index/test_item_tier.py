@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from palimpsest.core.block.packing import pack
 from palimpsest.domain import BlockKind, Budget, Recalled
-from palimpsest.domain.items import Item, Span
+from palimpsest.domain.memories import Item, Span
 from palimpsest.features.items.consolidation import Consolidator
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.telemetry.metrics import Metrics

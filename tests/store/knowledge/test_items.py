@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.domain.items import Item, Span
+from palimpsest.domain.memories import Item, Span
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.retiring import Retiring
 from palimpsest.store.engine import Transaction

@@ -1,5 +1,5 @@
 """
-Checks of clients that are set up for this proxy: whether their settings fit its upstreams.
+Checks of clients: whether base URLs lead to something that listens, and settings fit the upstreams of this proxy.
 """
 
 from __future__ import annotations
@@ -8,9 +8,14 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from palimpsest.commands.detect import leads_here
-from palimpsest.commands.doctor.finding import Finding, ok, warning
+import orjson
+
+from palimpsest.commands.base_urls import BaseUrl, Listener, listener, search
+from palimpsest.commands.doctor.finding import Finding, failed, ok, warning
+from palimpsest.commands.first_party import first_party_variables
+from palimpsest.commands.probe import leads_here
 from palimpsest.commands.wrap import logs_in
 from palimpsest.domain import Api
 from palimpsest.settings import load
@@ -19,6 +24,13 @@ from palimpsest.upstream.routing import serving
 
 CODEX = "codex"
 COMPACTS_THERE = "OpenAI"  # the name by which Codex takes a provider for one that compacts
+
+URLS = "base URLs"
+
+CLAUDE = "Claude Code"
+ADDRESS, FLAG, SEARCH = "ANTHROPIC_BASE_URL", "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "ENABLE_TOOL_SEARCH"
+SMALL_WINDOW = "CLAUDE_CODE_DISABLE_1M_CONTEXT"
+OFF = ("", "0", "false", "no", "off")  # as Claude Code reads a switch
 
 
 def codex(policy: Policy, environment: Mapping[str, str]) -> list[Finding]:
@@ -43,3 +55,73 @@ def codex(policy: Policy, environment: Mapping[str, str]) -> list[Finding]:
         found = "it is logged in with an account, whose token changes within hours and names no tenant"
         return [warning(CODEX, found, "on a machine of your own start the proxy with --config personal")]
     return [ok(CODEX, "its settings fit this proxy")]
+
+
+def unreachable_urls(environment: Mapping[str, str], folder: Path) -> list[Finding]:
+    """A finding for each base URL where nothing listens and each unreadable file, or one that all is well."""
+    found = search(environment, folder)
+    by_port = {one.port: listener(one) for one in found.base_urls}
+    leading = [_dead(one) for one in found.base_urls if by_port[one.port] is Listener.NOBODY]
+    unread = [warning(URLS, f"{file} cannot be read, so it was not searched", f"see {file}") for file in found.unread]
+    if leading or unread:
+        return [*leading, *unread]
+    if not found.base_urls:
+        return [ok(URLS, "no base URL of this machine in the environment, shell files or clients' settings")]
+    return [ok(URLS, f"{len(found.base_urls)} of this machine, and somebody answers at each")]
+
+
+def _dead(one: BaseUrl) -> Finding:
+    start = f"start the proxy (palimpsest serve --port {one.port}; palimpsest service install --port {one.port})"
+    remove = f"palimpsest unwrap --port {one.port} --yes" if one.file else f"unset {one.name}"
+    return warning(URLS, f"{one.place}: {one.name} is {one.url}, and nothing listens there", f"{start}, or {remove}")
+
+
+def claude_code(policy: Policy, environment: Mapping[str, str]) -> Finding:
+    """Whether Claude Code, as the shell and its settings tell it, asks through this proxy as it asks Anthropic."""
+    folder = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", ""), ".claude"))
+    file = folder / "settings.json"
+    try:
+        variables = {**environment, **_variables(file)}
+    except (OSError, ValueError) as cause:
+        reason = getattr(cause, "strerror", None) or "it is not what Claude Code writes"
+        return failed(CLAUDE, f"cannot read {file}: {reason}", "correct it: Claude Code does not use it either")
+    url = variables.get(ADDRESS, "")
+    if not url:
+        return ok(CLAUDE, f"{ADDRESS} is not set: it asks Anthropic itself, and has memory in `palimpsest wrap` alone")
+    if not leads_here(url, policy.listen):
+        return ok(CLAUDE, f"asks {urlsplit(url).hostname}, not this proxy; {_extent(variables)}")
+    own = first_party_variables(load.read_yaml(load.shipped("wrap.yaml"))["first_party"], policy.upstreams, {})
+    if _is_on(variables, FLAG) and FLAG not in own:
+        advice = f"unset {FLAG}" + "".join(f", and set {name}={value}" for name, value in own.items())
+        return warning(
+            CLAUDE, f"takes this proxy for Anthropic, which its upstream is not; {_extent(variables)}", advice
+        )
+    lacking = [f"{name}={value}" for name, value in own.items() if name not in variables]
+    if lacking:
+        return warning(CLAUDE, f"takes this proxy for a stranger; {_extent(variables)}", f"set {' and '.join(lacking)}")
+    return ok(CLAUDE, f"asks this proxy as it asks its upstream; {_extent(variables)}")
+
+
+def _extent(variables: Mapping[str, str]) -> str:
+    """What Claude Code then uses; the newest versions use as much in front of any address."""
+    is_known = _is_on(variables, FLAG)
+    window = "200k" if _is_on(variables, SMALL_WINDOW) else "1M" if is_known else "1M, in older versions 200k"
+    search = "on" if is_known else "on in newer versions"
+    if SEARCH in variables:
+        search = "on" if _is_on(variables, SEARCH) else "off"
+    return f"window {window} where the model has it, tool search {search}"
+
+
+def _variables(file: Path) -> Mapping[str, str]:
+    """The variables in its settings, which go before those of the shell; none without a file."""
+    if not file.exists():
+        return {}
+    settings = orjson.loads(file.read_bytes())
+    named = settings.get("env", {}) if isinstance(settings, dict) else None
+    if not isinstance(named, dict):
+        raise ValueError(file)
+    return {name: str(value) for name, value in named.items()}
+
+
+def _is_on(variables: Mapping[str, str], name: str) -> bool:
+    return variables.get(name, "").lower() not in OFF

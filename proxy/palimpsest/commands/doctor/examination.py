@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from palimpsest.commands.doctor import base_urls, claude_code, clients, disk, machine, providers
+from palimpsest.commands.doctor import clients, disk, machine, providers
 from palimpsest.commands.doctor.finding import Finding, ok
 from palimpsest.domain.ports import Clock
 from palimpsest.settings import load
@@ -35,7 +35,7 @@ async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) 
         machine.port(policy),
         machine.admin_token(policy, environment),
         *clients.codex(policy, environment),
-        claude_code.claude_code(policy, environment),
-        *base_urls.unreachable_urls(environment, Path.cwd()),
+        clients.claude_code(policy, environment),
+        *clients.unreachable_urls(environment, Path.cwd()),
         *await providers.upstreams(policy, environment, clock),
     ]

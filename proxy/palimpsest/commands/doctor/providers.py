@@ -18,8 +18,8 @@ from typing import Any
 
 import orjson
 
-from palimpsest.commands.detect import own_base
 from palimpsest.commands.doctor.finding import Finding, failed, ok, warning
+from palimpsest.commands.probe import own_base
 from palimpsest.domain import RawHeaders
 from palimpsest.domain.errors import UpstreamUnreachable
 from palimpsest.domain.ports import Clock

@@ -1,18 +1,22 @@
 """
-Health over HTTP: the same as `/readyz`, for people and with status 200.
+Health over HTTP, for people: the same as `/readyz`, with status 200; and the OpenAPI document.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Annotated, Any
 
 from pydantic import Field
+from starlette.responses import Response
 
 from palimpsest import __version__
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, operation
+from palimpsest.edge.admin.operation import Call, Nothing, Operation, operation
 from palimpsest.edge.admin.parts import Routes
 from palimpsest.edge.admin.probe_routes import Readiness
+from palimpsest.edge.replies import json_reply
 
 
 @frozen
@@ -31,3 +35,20 @@ class HealthRoutes(Routes):
         return Health(
             *(now.ready, now.store, now.embedder, now.pending, now.pending_seconds, now.reasons), version=__version__
         )
+
+
+class DocumentRoutes:
+    """The operation that returns the OpenAPI document."""
+
+    def __init__(self, table: Callable[[], Sequence[Operation[Any]]]) -> None:
+        self._table = table
+
+    @operation("GET /openapi.json", "This document", replies=dict[str, Any], in_turn=False)
+    async def show(self, _call: Call[Nothing]) -> Response:
+        return json_reply(self._document)
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        from palimpsest.edge.admin.openapi import document  # late: a start need not wait for it
+
+        return document(self._table())

@@ -15,12 +15,10 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from palimpsest.edge.access import Access
-from palimpsest.edge.admin.conversation_routes import ConversationRoutes
-from palimpsest.edge.admin.cost_routes import CostRoutes
-from palimpsest.edge.admin.document_routes import DocumentRoutes
+from palimpsest.edge.admin.conversation_routes import ConversationRoutes, SessionRoutes
 from palimpsest.edge.admin.forget_routes import ForgetRoutes
 from palimpsest.edge.admin.guard import Guard, PathEndpoint, UnknownPath
-from palimpsest.edge.admin.health_routes import HealthRoutes
+from palimpsest.edge.admin.health_routes import DocumentRoutes, HealthRoutes
 from palimpsest.edge.admin.key_routes import KeyRoutes
 from palimpsest.edge.admin.memory_routes import MemoryRoutes
 from palimpsest.edge.admin.operation import PREFIX, Operation, operations_of
@@ -29,11 +27,9 @@ from palimpsest.edge.admin.policy_routes import PolicyRoutes
 from palimpsest.edge.admin.prepare_routes import PrepareRoutes
 from palimpsest.edge.admin.retention_routes import RetentionRoutes
 from palimpsest.edge.admin.retire_routes import RetireRoutes
-from palimpsest.edge.admin.search_routes import SearchRoutes
-from palimpsest.edge.admin.session_routes import SessionRoutes
-from palimpsest.edge.admin.stats_routes import StatsRoutes
+from palimpsest.edge.admin.search_routes import SearchRoutes, TrailRoutes
+from palimpsest.edge.admin.stats_routes import CostRoutes, StatsRoutes
 from palimpsest.edge.admin.switch_routes import SwitchRoutes
-from palimpsest.edge.admin.trail_routes import TrailRoutes
 from palimpsest.edge.admin.turn_routes import TurnRoutes
 
 RESOURCES: tuple[type[Routes], ...] = (

@@ -17,7 +17,7 @@ from palimpsest.domain.errors import PolicyError, ToolError
 from palimpsest.domain.facts import by_tool
 from palimpsest.domain.frozen import frozen
 from palimpsest.features.facts.service import Facts
-from palimpsest.features.speaker import reach_of
+from palimpsest.features.tool import reach_of
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.frame import opened, quoted
 

@@ -28,7 +28,7 @@ from palimpsest.core.writing.lightmem3 import Buffers, Compress
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.items import Item, SourceMessage
+from palimpsest.domain.memories import Item, SourceMessage
 from palimpsest.domain.ports import Assistant, Assistants, Clock, Counts
 from palimpsest.features.items.model_writers import ModelWriters
 from palimpsest.memory.archive import Archive

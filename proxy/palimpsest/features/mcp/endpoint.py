@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from palimpsest.domain import RawHeaders, Speaker
 from palimpsest.edge.replies import error_reply
 from palimpsest.features.mcp.tools import MemoryTools
-from palimpsest.features.speaker import SPEAKER
+from palimpsest.features.tool import SPEAKER
 
 if TYPE_CHECKING:
     from palimpsest.features.tool import Toolset

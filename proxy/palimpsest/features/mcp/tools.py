@@ -23,7 +23,7 @@ from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, J
 from palimpsest.domain.errors import ToolError
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Retriever
-from palimpsest.features.speaker import reach_of
+from palimpsest.features.tool import reach_of
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.targets import target_of
 from palimpsest.settings.policy import Policy

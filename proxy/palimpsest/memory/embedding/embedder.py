@@ -9,6 +9,7 @@ ends when there have been no passages for a while.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +25,6 @@ import structlog
 
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import ArchiveCounts, Vectors
-from palimpsest.memory.embedding.cores import usable_cores
 from palimpsest.memory.embedding.embedding_worker import PassageProcess
 from palimpsest.memory.embedding.encoder import Encoder, load_encoder, vectors_name
 from palimpsest.memory.embedding.model import chosen, discard, install, locate
@@ -47,6 +47,8 @@ FETCH_PAUSE_SECONDS_MAX = 3600.0
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
+
+QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of a container (cgroup v2): microseconds of processor time, and of the period
 
 
 class Use(Flag):
@@ -318,3 +320,18 @@ class _Question:
 
 class _Stopped(Exception):
     """The proxy stops: a fetch need not go on."""
+
+
+def usable_cores(quota: Path = QUOTA) -> int:
+    """
+    Whole cores, at least 1.
+
+    Whoever takes more threads than a container's quota has cores is stopped for the rest of each period, and everything
+    else in the container with it, however low its priority.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        allowed, period = quota.read_text().split()
+        if allowed != "max":
+            cores = min(cores, int(allowed) // int(period))
+    return max(cores, 1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.items import Item, SourceMessage
+from palimpsest.domain.memories import Item, SourceMessage
 from palimpsest.domain.ports import Vectors
 from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.engine.keys import ids

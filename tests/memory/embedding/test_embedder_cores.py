@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from palimpsest.memory.embedding.cores import usable_cores
+from palimpsest.memory.embedding.embedder import usable_cores
 
 
 def test_without_a_quota_all_cores_of_the_process_are_usable(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 
 import orjson
-from palimpsest.commands.doctor.finding import failed, ok, warning
-from palimpsest.commands.doctor.report import document, table
+from palimpsest.commands.doctor.finding import document, failed, ok, table, warning
 from rich.console import Console
 
 FINDINGS = [ok("store", "fine"), warning("clock", "late", "set it"), failed("port", "taken by \x1b[31mx", "move")]
