@@ -81,7 +81,7 @@ def test_nobody_is_spoken_to_but_the_upstream(
 
 def test_no_process_of_ours_names_this_machine(home: Path) -> None:
     """ONNX Runtime would give it a lasting id, in whatever process imports it."""
-    program = "import palimpsest.memory.embedding.quantize"
+    program = "import palimpsest.memory.embedding.onnx_graph"
     environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT / "proxy"), "ORT_DISABLE_TELEMETRY": ""}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=120)
     assert [*home.iterdir()] == []

@@ -308,7 +308,7 @@ class _Proxy:
         self, policy: Policy, access: Access, readiness_probe: ReadinessProbe, pipeline: Pipeline
     ) -> ASGIApp:
         """The API under /memory."""
-        from palimpsest.edge.admin.parts import Parts  # late: a start need not wait for it
+        from palimpsest.edge.admin.operation import Parts  # late: a start need not wait for it
         from palimpsest.edge.admin.routes import admin_api
 
         memory = self._memory

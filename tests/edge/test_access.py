@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 
 import pytest
-from palimpsest.core.caller.locality import is_local
+from palimpsest.core.caller.credentials import is_local
 from palimpsest.core.caller.proxy_keys import ProxyKeys, digest_of
 from palimpsest.domain import ProxyKey, RawHeaders
 from palimpsest.edge.access import Access, Caller, Refusal

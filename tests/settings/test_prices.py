@@ -1,6 +1,11 @@
+import subprocess
+import sys
+
 import pytest
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import price_of
+
+from tests.running import ROOT
 
 
 def test_the_price_of_the_policy_comes_first() -> None:
@@ -16,3 +21,15 @@ def test_litellms_table_knows_prices(model: str) -> None:
 
 def test_a_model_that_nobody_sells_has_no_price() -> None:
     assert price_of(AssistantPolicy(model="openai/my-own")) is None
+
+
+def test_providers_are_read_without_an_import() -> None:
+    program = (
+        "import sys\n"
+        "from palimpsest.settings.prices import providers\n"
+        "assert {'anthropic', 'bedrock', 'vertex_ai', 'gemini', 'ollama', 'ollama_chat', 'azure', 'openrouter', "
+        "'hosted_vllm', 'openai'} <= providers(), sorted(providers())\n"
+        "assert 'claude' not in providers() and 'litellm' not in sys.modules\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr

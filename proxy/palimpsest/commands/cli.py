@@ -186,7 +186,7 @@ def _serve(given: argparse.Namespace) -> int:
     if given.handed_over:
         serve(load.handed_over(os.environ))
     elif given.forward_anyway:
-        from palimpsest.commands.forwarding import policy_anyway
+        from palimpsest.commands.serving import policy_anyway
 
         with policy_anyway(partial(policy_of, given), partial(bare_policy_of, given), source_of(given), os.environ) as (
             policy,

@@ -14,8 +14,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import MutableMapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,6 +34,7 @@ from palimpsest.domain.errors import PolicyError
 from palimpsest.edge.hangup import Terminal
 from palimpsest.edge.room import raise_limit
 from palimpsest.settings import load
+from palimpsest.settings.load import without_memory
 from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy
 from palimpsest.settings.source import NO_SOURCE, Source
 from palimpsest.store.data_dir import make_folder
@@ -227,3 +228,40 @@ def _end_with(parent: int) -> None:
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:
     sys.exit(0)
+
+
+@contextmanager
+def policy_anyway(
+    load: Callable[[], Policy], load_bare: Callable[[], Policy], source: Source, environment: Mapping[str, str]
+) -> Iterator[tuple[Policy, Source]]:
+    """
+    The policy to start with, and what it is read from anew.
+
+    What is wrong goes to standard error. A configuration that is mended later takes effect without a restart; a data
+    folder does not, as its database would have to be opened.
+
+    Args:
+        load: the policy as it is configured.
+        load_bare: the same without what only memory needs; see `load.load_bare`.
+
+    Raises:
+        PolicyError: where requests go is wrong as well.
+    """
+    try:
+        policy = load()
+    except PolicyError as wrong:
+        _say(wrong)
+        policy = load_bare()
+    try:
+        make_folder(policy.data)
+        load_secret(policy.data, environment)
+    except PolicyError as wrong:
+        _say(wrong)
+        with TemporaryDirectory(prefix="palimpsest-") as folder:
+            yield without_memory(policy).model_copy(update={"data": Path(folder)}), NO_SOURCE
+    else:
+        yield policy, source
+
+
+def _say(wrong: PolicyError) -> None:
+    sys.stderr.write(f"palimpsest: {wrong}\npalimpsest: until that is mended, requests pass without memory\n")

@@ -14,15 +14,15 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from http.client import HTTPException
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from palimpsest.commands.child_process import Child
-from palimpsest.commands.first_party import first_party_variables
 from palimpsest.commands.probe import Occupant, address, ask, look, own_base, try_listening
 from palimpsest.domain import Api, Json
 from palimpsest.domain.errors import MemoryFault, PolicyError
@@ -50,6 +50,9 @@ NO_TENANT = (
 )
 
 NO_PROXY = ("NO_PROXY", "no_proxy")  # a proxy of the network does not reach this machine's loopback
+
+BY_LITELLM = ""
+"""In place of a host: requests are translated there, and what only the provider knows is refused."""
 
 
 def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -285,3 +288,32 @@ def _stop(process: subprocess.Popen[bytes], patience_seconds: float) -> None:
 
 def _say(text: str) -> None:
     sys.stderr.write(f"palimpsest: {text}\n")
+
+
+def hosts(wire: str, upstreams: Iterable[UpstreamPolicy]) -> set[str]:
+    """The provider hosts that may receive requests of an API."""
+    taking = [upstream for upstream in upstreams if upstream.wire in (wire, "any")]
+    return {BY_LITELLM if upstream.litellm else urlsplit(upstream.url).hostname or "" for upstream in taking}
+
+
+def first_party_variables(
+    table: Iterable[Json], upstreams: Iterable[UpstreamPolicy], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """
+    The variables to be added for these upstreams.
+
+    Args:
+        table: `first_party` of `config/wrap.yaml`. Of each wire the first row counts whose host is that of all
+            upstreams; a row without one fits all that pass requests on as they come.
+        environment: what is set there stays, and so does a switch that is set to nothing.
+    """
+    upstreams = tuple(upstreams)
+    chosen: dict[str, Mapping[str, str]] = {}
+    for row in table:
+        if _fits(row.get("host"), hosts(row["wire"], upstreams)):
+            chosen.setdefault(row["wire"], row["variables"])
+    return {name: text for row in chosen.values() for name, text in row.items() if name not in environment}
+
+
+def _fits(host: str | None, served: set[str]) -> bool:
+    return bool(served) and (BY_LITELLM not in served if host is None else served == {host})

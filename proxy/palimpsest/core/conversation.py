@@ -95,7 +95,7 @@ class Rules:
     count: Callable[[str, str], int]  # tokens of a text for a model
     generation: int = 0  # number of the policy
     off_for: frozenset[str] = frozenset()  # tenants for whom memory is switched off; "" everybody
-    trusts_machine: bool = False  # programs on this machine need no credential: core/caller/locality.py
+    trusts_machine: bool = False  # programs on this machine need no credential: core/caller/credentials.py
 
     def key(self, tenant: str) -> bytes:
         """Keys the fingerprints of one tenant."""

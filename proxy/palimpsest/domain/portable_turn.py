@@ -1,5 +1,5 @@
 """
-A turn outside of any database: what an export writes and an import reads, whatever file it came from.
+A turn outside of any database: what an export writes and an import reads, whatever file it came from, and its times.
 
 Rows are named by what is the same everywhere: a turn by its id, a message by the turn that brought it and its position
 there.
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 from palimpsest.domain import TURN_PREFIX, BlockKind, Ending, Event, Json, Role
 from palimpsest.domain.frozen import frozen
@@ -20,6 +22,8 @@ Place = tuple[str, int]
 
 Run = tuple[int, int, int]
 """Position in this turn, index in the parent's listing (`store/turns/diffs.py`), and how many messages follow."""
+
+MAX_SECONDS = 253_370_764_800  # the year 9999, the last that has a date
 
 
 @frozen
@@ -117,3 +121,14 @@ def runs_of(kept: Sequence[tuple[int, int]], listing: Sequence[int]) -> tuple[tu
         else:
             runs.append((position, index, 1))
     return tuple(runs), others
+
+
+def seconds(value: Any) -> float:
+    """Unix seconds of an ISO 8601 time, UTC unless it has a zone; 0 if it is not a time."""
+    if not isinstance(value, str):
+        return 0.0
+    try:
+        read = datetime.fromisoformat(value)
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hmac import compare_digest
 
-from palimpsest.core.caller.credentials import secrets_of
-from palimpsest.core.caller.locality import is_local
+from palimpsest.core.caller.credentials import is_local, secrets_of
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import RawHeaders
 from palimpsest.domain.frozen import frozen

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from palimpsest.core.caller.locality import LOCAL_NAMES
+from palimpsest.core.caller.credentials import LOCAL_NAMES
 from palimpsest.domain import RawHeaders
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.relay import Relay

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from palimpsest.settings.policy import FACT_TOOLS, Policy
 
 if TYPE_CHECKING:
-    from palimpsest.edge.admin.parts import Parts, Routes
+    from palimpsest.edge.admin.operation import Parts, Routes
     from palimpsest.edge.admin.routes import OfFeature
     from palimpsest.features.tool import Toolset
     from palimpsest.memory.archive import Archive

@@ -23,8 +23,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.settings.describe import Location, allowed, nearest, setting_of, settings_by_path
 from palimpsest.settings.embedding_models import embedding_model, unknown_model_error
 from palimpsest.settings.policy import ENVIRON, KeyPolicy, Policy
-from palimpsest.settings.prices import price_of
-from palimpsest.settings.providers import providers
+from palimpsest.settings.prices import price_of, providers
 
 PREFIX = "PALIMPSEST_"
 PAPERS = ("lantern", "calmem", "whenloss", "lightmem3", "lightmem-slm")

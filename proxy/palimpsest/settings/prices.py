@@ -1,9 +1,11 @@
 """
-Prices of language models, read from the table that the litellm package carries, because importing it takes seconds.
+Prices and providers of language models, read from the files of the litellm package, as importing it takes seconds.
 """
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ from palimpsest.settings.policy import AssistantPolicy
 
 TABLE_FILE = "model_prices_and_context_window_backup.json"
 MILLION = 1_000_000
+
+_ENUM = re.compile(r"^class LlmProviders\(.*?\n(?=\S)", re.DOTALL | re.MULTILINE)
+_NAME = re.compile(r"^    [A-Z0-9_]+ = \"([^\"]+)\"", re.MULTILINE)
 
 
 @frozen
@@ -53,3 +58,15 @@ def _table() -> dict[str, Any]:
     except (OSError, orjson.JSONDecodeError):
         return {}
     return rows if isinstance(rows, dict) else {}
+
+
+@lru_cache(maxsize=1)
+def providers() -> frozenset[str]:
+    """The prefixes of model names, before the `/`; empty if this version of LiteLLM keeps them elsewhere."""
+    spec = find_spec("litellm")
+    folder = Path(next(iter(spec.submodule_search_locations or ()), "")) if spec else Path()
+    try:
+        enum = _ENUM.search((folder / "types" / "utils.py").read_text(encoding="utf-8"))
+    except OSError:
+        return frozenset()
+    return frozenset(_NAME.findall(enum[0])) if enum else frozenset()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -20,7 +20,6 @@ from palimpsest.domain.errors import UpstreamUnreachable
 from palimpsest.domain.ports import UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.routing import choose, serving
-from palimpsest.upstream.static_answer import StaticAnswer
 
 LIST_PATH = "/v1/models"
 PATIENCE_SECONDS = 10.0  # a picker of models waits for this list, and one slow upstream must not keep the others' away
@@ -35,6 +34,8 @@ _PATTERN = re.compile(r"[*?\[]")
 Ask = Callable[[UpstreamPolicy, RawHeaders], Awaitable[UpstreamAnswer]]
 
 log = structlog.get_logger()
+
+JSON = b"application/json"
 
 
 class ModelList:
@@ -127,3 +128,24 @@ def _entry(one: Json) -> Json:
 def _list(data: list[Json]) -> bytes:
     edges = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
     return orjson.dumps({"object": "list", "data": data, "has_more": False, **edges})
+
+
+class StaticAnswer:
+    """An `UpstreamAnswer` that is complete from the start."""
+
+    __slots__ = ("_body", "headers", "status")
+
+    def __init__(self, status: int, body: bytes, headers: RawHeaders = ((b"content-type", JSON),)) -> None:
+        """
+        Args:
+            headers: all but the length.
+        """
+        self.status = status
+        self.headers = [*headers, (b"content-length", b"%d" % len(body))]
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    async def aclose(self) -> None:
+        """Nothing to close."""

@@ -1,14 +1,18 @@
 """
-The pass-through: the client's bytes to the provider and the provider's to the client, unchanged and as they come.
+The pass-through: the client's bytes to the provider and the provider's to the client, unchanged and as they come,
+through the proxy of the network where the environment names one.
 """
 
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypedDict
+from urllib.parse import urlsplit
 
 import aiohttp
 from multidict import CIMultiDict
@@ -17,10 +21,9 @@ from yarl import URL
 from palimpsest.core.caller.credentials import NAMES, hop_by_hop
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import RawHeaders
-from palimpsest.domain.errors import UpstreamUnreachable
+from palimpsest.domain.errors import PolicyError, UpstreamUnreachable
 from palimpsest.domain.ports import Body, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
-from palimpsest.upstream.network import authorities, proxy_of_the_network
 from palimpsest.upstream.upgraded import SWITCHING, WEBSOCKET, UpgradedAnswer, asks_to_switch
 
 HOP_BY_HOP = frozenset(
@@ -49,6 +52,9 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
     (aiohttp.ClientResponseError, NO_HTTP),
 )
+
+EXTRA_AUTHORITIES = "NODE_EXTRA_CA_CERTS"
+"""The variable in which clients that are made with Node name authorities; OpenSSL itself reads SSL_CERT_FILE."""
 
 
 class _ProxyArguments(TypedDict):
@@ -256,3 +262,41 @@ def _translated(name: str, cause: BaseException) -> UpstreamUnreachable:
 
 def _unreachable(name: str, reason: str, *, timed_out: bool = False) -> UpstreamUnreachable:
     return UpstreamUnreachable(f"asking upstream {name!r}: {reason}; try again, or check its url", timed_out=timed_out)
+
+
+def proxy_of_the_network(url: str, environment: Mapping[str, str]) -> str | None:
+    """
+    The HTTP proxy through which an upstream is reached, or None.
+
+    Only `HTTPS_PROXY` counts, hence only upstreams with https: those without it are on this machine or beside it.
+    """
+    target, variables = urlsplit(url), {name.lower(): value for name, value in environment.items() if value}
+    if target.scheme != "https" or _is_exempt(target.hostname or "", variables.get("no_proxy", "")):
+        return None
+    found = variables.get("https_proxy") or variables.get("all_proxy") or ""
+    return found if urlsplit(found).scheme in ("http", "https") else None
+
+
+def _is_exempt(host: str, no_proxy: str) -> bool:
+    """Whether a list of domains, divided by commas, names a host or one above it; `*` names all."""
+    domains = [domain.strip().lstrip(".").lower() for domain in no_proxy.split(",")]
+    return "*" in domains or any(f".{host}".endswith(f".{domain}") for domain in domains if domain)
+
+
+def authorities(environment: Mapping[str, str]) -> ssl.SSLContext | bool:
+    """
+    The authorities whose certificates are accepted: those of the machine, True, or these and what the environment adds.
+
+    Raises:
+        PolicyError: what it names cannot be read.
+    """
+    file = environment.get(EXTRA_AUTHORITIES)
+    if not file:
+        return True
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(Path(file))
+    except OSError as cause:  # a file that holds no certificate is one, too
+        reason = (cause.strerror or str(cause)).lower()
+        raise PolicyError(f"environment: {EXTRA_AUTHORITIES}: {file}: {reason}; correct it, or unset it") from cause
+    return context

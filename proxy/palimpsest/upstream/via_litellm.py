@@ -22,6 +22,7 @@ from palimpsest.domain.errors import NotServed, WireError
 from palimpsest.domain.ports import Body, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.failures import is_broken, refused, summary, unreachable
+from palimpsest.upstream.listing import JSON, StaticAnswer
 from palimpsest.upstream.litellm_bridge import (
     CHAT_FIELDS,
     HINTS,
@@ -34,10 +35,8 @@ from palimpsest.upstream.litellm_bridge import (
     ask_responses,
     responses_broken,
 )
-from palimpsest.upstream.litellm_library import Library, LiteLLMThread
+from palimpsest.upstream.litellm_library import Library, LiteLLMThread, LoopThread
 from palimpsest.upstream.litellm_router import filled, router, start_timeout_seconds
-from palimpsest.upstream.loop_thread import LoopThread
-from palimpsest.upstream.static_answer import JSON, StaticAnswer
 from palimpsest.wire.encoding import decoded
 from palimpsest.wire.json_body import read_object
 from palimpsest.wire.refusal import Refusal, refusal_of

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from palimpsest.core.caller.client_table import ID_CHARS
-from palimpsest.core.caller.credentials import forwarded_secrets, secret_in
+from palimpsest.core.caller.credentials import LOCAL, forwarded_secrets, secret_in
 from palimpsest.core.caller.identity import identify, is_rotating, tenant_key
-from palimpsest.core.caller.locality import LOCAL
 from palimpsest.domain import Json, ProxyKey, Reach, Speaker
 from palimpsest.settings.policy import KeyPolicy, TenantPolicy
 

@@ -13,7 +13,7 @@ from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import Candidate, Memory, Query, Recalled
 from palimpsest.edge.access import Access
 from palimpsest.edge.admin.late import LazyApplication
-from palimpsest.edge.admin.parts import Parts
+from palimpsest.edge.admin.operation import Parts
 from palimpsest.edge.admin.probe_routes import ProbeRoutes, ReadinessProbe
 from palimpsest.edge.admin.routes import admin_api
 from palimpsest.edge.open_turns import OpenTurns

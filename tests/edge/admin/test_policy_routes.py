@@ -35,3 +35,12 @@ async def test_a_reload_says_what_became_of_it_and_is_the_operators(house: House
     assert (status, said["accepted"], said["reason"], said["changed"], said["generation"]) == (200, True, "", [], 1)
     assert (await house.get("policy"))["last_reload"] == said
     assert (await house.ask("/memory/v1/reload", ACME, method="POST", body={}))[0] == 403
+
+
+async def test_memory_is_switched_off_and_on(house: House) -> None:
+    _, said = await house.ask("/memory/v1/disable", method="POST", body={"tenant": "acme", "reason": "they asked"})
+    assert [(off["tenant"], off["reason"]) for off in said["switched_off"]] == [("key:acme", "they asked")]
+    assert (await house.get("stats"))["switched_off"] == said["switched_off"]
+    _, said = await house.ask("/memory/v1/enable", method="POST", body={"tenant": "acme"})
+    assert said == {"switched_off": []}
+    assert (await house.ask("/memory/v1/disable", ACME, method="POST", body={}))[0] == 403

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.core.caller.locality import LOCAL
+from palimpsest.core.caller.credentials import LOCAL
 from palimpsest.core.caller.proxy_keys import ProxyKeys, digest_of
 from palimpsest.domain import ProxyKey
 from palimpsest.features.mcp.speakers import Speakers

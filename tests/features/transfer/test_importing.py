@@ -17,9 +17,8 @@ from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.facts import by_tool
 from palimpsest.domain.portable_turn import ForgottenFact, PortableMessage, PortableTurn
 from palimpsest.features.facts.extraction import FactExtraction
-from palimpsest.features.transfer.exporting import export
 from palimpsest.features.transfer.importing import Destination, Importing, Totals, ages
-from palimpsest.features.transfer.lines import fact_to_line, from_line, header_line, to_line
+from palimpsest.features.transfer.lines import export, fact_to_line, from_line, header_line, to_line
 from palimpsest.features.transfer.reading import Found, turns_in
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.retention import Sweeper

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palimpsest.features.transfer.exporting import export
+from palimpsest.features.transfer.lines import export
 from palimpsest.store.turns.transcript import Selection
 
 from tests.edge.admin.asking import ACME, House

@@ -14,9 +14,8 @@ import orjson
 
 from palimpsest.commands.base_urls import BaseUrl, Listener, listener, search
 from palimpsest.commands.doctor.finding import Finding, failed, ok, warning
-from palimpsest.commands.first_party import first_party_variables
 from palimpsest.commands.probe import leads_here
-from palimpsest.commands.wrap import logs_in
+from palimpsest.commands.wrap import first_party_variables, logs_in
 from palimpsest.domain import Api
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from palimpsest.core.caller.client_table import Headers, Signals, first, first_named
-from palimpsest.core.caller.locality import LOCAL
+from palimpsest.core.caller.credentials import LOCAL
 from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.domain import Json, Reach, Speaker
 from palimpsest.settings.policy import TenantPolicy

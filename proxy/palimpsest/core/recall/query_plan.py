@@ -50,7 +50,7 @@ def plan_of(answer: Json, text: str) -> Plan | None:
     The plan that a model made, without empty parts.
 
     Args:
-        answer: as `features/assist/prompts/query_plan.SCHEMA` has it.
+        answer: as `features/assist/query_controller.SCHEMA` has it.
         text: the question.
     """
     asked = {text.strip().lower()}

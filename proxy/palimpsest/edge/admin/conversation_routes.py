@@ -16,9 +16,8 @@ from pydantic import Field
 from palimpsest.core.history.link_keys import id_print
 from palimpsest.domain import Role
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, operation
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, Paged, cursor_to, position_of
-from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.engine import Transaction
 from palimpsest.store.turns.cleared import mark_cleared, named_by_client
 from palimpsest.store.turns.listings import Filter, conversations, tenants

@@ -13,8 +13,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, operation
-from palimpsest.edge.admin.parts import Routes
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.erasure.targets import target_of
 

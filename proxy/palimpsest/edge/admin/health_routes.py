@@ -13,8 +13,7 @@ from starlette.responses import Response
 
 from palimpsest import __version__
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, Operation, operation
-from palimpsest.edge.admin.parts import Routes
+from palimpsest.edge.admin.operation import Call, Nothing, Operation, Routes, operation
 from palimpsest.edge.admin.probe_routes import Readiness
 from palimpsest.edge.replies import json_reply
 

@@ -10,8 +10,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, Refused, operation
-from palimpsest.edge.admin.parts import Routes
+from palimpsest.edge.admin.operation import Call, Nothing, Refused, Routes, operation
 from palimpsest.memory.operation.proxy_keys import NAME, NAME_CHARS, KeyService, key_json
 
 UNKNOWN = "there is no such key"

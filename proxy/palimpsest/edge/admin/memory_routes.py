@@ -11,9 +11,8 @@ from typing import Annotated
 from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, OfTenant, Refused, operation
+from palimpsest.edge.admin.operation import Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
-from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.turns.listings import Filter, memories, memory
 
 UNKNOWN_MEMORY = "no such memory"

@@ -19,7 +19,13 @@ from pydantic import Field
 from starlette.requests import Request
 
 from palimpsest.domain.frozen import described_fields, frozen
+from palimpsest.domain.ports import Preparer, Retriever
 from palimpsest.edge.access import Caller
+from palimpsest.edge.admin.probe_routes import ReadinessProbe
+from palimpsest.edge.open_turns import OpenTurns
+from palimpsest.memory.archive import Archive
+from palimpsest.memory.operation.policy_reload import PolicyReload
+from palimpsest.store.knowledge.forgotten_facts import KeyOf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,3 +155,30 @@ def shape_of(value_type: type) -> Any:
         described = Annotated[kind, Field(description=one.metadata["about"])]  # type: ignore[valid-type]
         declared.append((name, described, field(default=one.default, kw_only=True)))
     return make_dataclass(value_type.__name__, declared, namespace={"__doc__": value_type.__doc__}, frozen=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """
+    What the operations work on.
+
+    `default_tenant` is that of an operator's search that names none (`tenants.static`).
+    """
+
+    archive: Archive
+    retriever: Retriever
+    readiness_probe: ReadinessProbe
+    policies: PolicyReload
+    preparer: Preparer
+    open_turns: OpenTurns
+    key_of: KeyOf
+    default_tenant: str = ""
+
+
+class Routes:
+    """The operations of one resource: methods that `operation` declares."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._archive = parts.archive
+        self._database, self._journal, self._clock = parts.archive.database, parts.archive.journal, parts.archive.clock

@@ -1,5 +1,5 @@
 """
-The policy over HTTP: every setting as this process follows it, without secrets, and the reload.
+Policy and switches over HTTP: every setting as this process follows it, without secrets; the reload; memory off and on.
 
 The policy itself holds none: keys are named by environment variables. What is passed on to LiteLLM may, under names
 that nobody here knows, so of its texts only references to the environment are shown.
@@ -13,14 +13,17 @@ from typing import Annotated, Any
 from pydantic import Field
 from starlette.responses import Response
 
-from palimpsest.edge.admin.operation import Call, Nothing, operation
-from palimpsest.edge.admin.parts import Routes
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import Call, Nothing, Routes, operation
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.operation.policy_reload import Reload
+from palimpsest.memory.operation.switches import SwitchService
 from palimpsest.settings.policy import ENVIRON, Policy
 
 WITHHELD = "[withheld]"
 UNUSABLE = 422  # the request is right, and what the file says is not
+
+Whose = Annotated[str, Field(description="The tenant; empty: all tenants.")]
 
 
 @dataclass(frozen=True)
@@ -103,3 +106,51 @@ def _without_words(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_words(inner) for inner in value]
     return WITHHELD if isinstance(value, str) and not value.startswith(ENVIRON) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enable:
+    tenant: Whose = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disable:
+    tenant: Whose = ""
+    reason: Annotated[str, Field(description="The reason, shown to whoever finds memory off.", max_length=500)] = ""
+
+
+@frozen
+class Off:
+    """A switch that is off."""
+
+    tenant: Whose
+    reason: Annotated[str, Field(description="Why.")]
+    at: Annotated[float, Field(description="When it was switched off, Unix seconds.")]
+
+
+@frozen
+class Switches:
+    """For whom memory is switched off now."""
+
+    switched_off: Annotated[list[Off], Field(description="The switches that are off; that for all tenants first.")]
+
+
+class SwitchRoutes(Routes):
+    """The operations that switch."""
+
+    @property
+    def _switches(self) -> SwitchService:
+        return SwitchService(self._database, self._clock)
+
+    @operation("POST /disable", "Switch memory off", for_operator=True)
+    async def disable(self, call: Call[Disable]) -> Switches:
+        await self._switches.disable(call.asked.tenant, call.asked.reason)
+        return await self._now()
+
+    @operation("POST /enable", "Switch memory on", for_operator=True)
+    async def enable(self, call: Call[Enable]) -> Switches:
+        await self._switches.enable(call.asked.tenant)
+        return await self._now()
+
+    async def _now(self) -> Switches:
+        return Switches([Off(off.tenant, off.reason, off.at) for off in await self._switches.off()])

@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field
 
-from palimpsest.core.caller.locality import is_local
+from palimpsest.core.caller.credentials import is_local
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, Refused, operation
-from palimpsest.edge.admin.parts import Routes
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, Refused, Routes, operation
 from palimpsest.edge.open_turns import OpenTurn
 from palimpsest.wire.registry import wire_of
 

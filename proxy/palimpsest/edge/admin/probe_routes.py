@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from palimpsest.core.caller.locality import is_local
+from palimpsest.core.caller.credentials import is_local
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.access import Access, Caller, Refusal
 from palimpsest.edge.replies import error_reply, json_reply

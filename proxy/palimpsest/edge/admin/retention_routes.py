@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, operation
-from palimpsest.edge.admin.parts import Routes
+from palimpsest.edge.admin.operation import Call, Nothing, Routes, operation
 
 RUN_SECONDS = 5.0  # of one request: whoever waits for the answer sees how far it came
 

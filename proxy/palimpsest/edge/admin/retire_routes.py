@@ -14,8 +14,7 @@ from starlette.responses import Response
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.forget_routes import Forget
-from palimpsest.edge.admin.operation import Call, OfTenant, Refused, operation
-from palimpsest.edge.admin.parts import Routes
+from palimpsest.edge.admin.operation import Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.erasure.targets import target_of
 

@@ -21,15 +21,13 @@ from palimpsest.edge.admin.guard import Guard, PathEndpoint, UnknownPath
 from palimpsest.edge.admin.health_routes import DocumentRoutes, HealthRoutes
 from palimpsest.edge.admin.key_routes import KeyRoutes
 from palimpsest.edge.admin.memory_routes import MemoryRoutes
-from palimpsest.edge.admin.operation import PREFIX, Operation, operations_of
-from palimpsest.edge.admin.parts import Parts, Routes
-from palimpsest.edge.admin.policy_routes import PolicyRoutes
+from palimpsest.edge.admin.operation import PREFIX, Operation, Parts, Routes, operations_of
+from palimpsest.edge.admin.policy_routes import PolicyRoutes, SwitchRoutes
 from palimpsest.edge.admin.prepare_routes import PrepareRoutes
 from palimpsest.edge.admin.retention_routes import RetentionRoutes
 from palimpsest.edge.admin.retire_routes import RetireRoutes
 from palimpsest.edge.admin.search_routes import SearchRoutes, TrailRoutes
 from palimpsest.edge.admin.stats_routes import CostRoutes, StatsRoutes
-from palimpsest.edge.admin.switch_routes import SwitchRoutes
 from palimpsest.edge.admin.turn_routes import TurnRoutes
 
 RESOURCES: tuple[type[Routes], ...] = (

@@ -13,9 +13,8 @@ from palimpsest.core.recall.trail import as_json
 from palimpsest.domain import Candidate, Query, Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.memory_routes import SpeakerName
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, operation
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
-from palimpsest.edge.admin.parts import Routes
 from palimpsest.memory.recall.trails import Trails
 from palimpsest.store.search.passages import last_passage
 from palimpsest.store.turns.listings import turns_of_messages

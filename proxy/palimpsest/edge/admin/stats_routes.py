@@ -13,10 +13,9 @@ from pydantic import Field
 
 from palimpsest.domain import AssistRole, Json, Rebuild
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, operation
+from palimpsest.edge.admin.operation import Call, Nothing, Routes, operation
 from palimpsest.edge.admin.paging import MAX_PAGE, PAGE, OfPeriod
-from palimpsest.edge.admin.parts import Routes
-from palimpsest.edge.admin.switch_routes import Off
+from palimpsest.edge.admin.policy_routes import Off
 from palimpsest.store.turns.costs import By, costs
 
 Tokens = Annotated[int | None, Field(description="Counted by providers; null: no provider counted them.")]

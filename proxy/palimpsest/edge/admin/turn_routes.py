@@ -12,9 +12,8 @@ from pydantic import Field
 
 from palimpsest.domain import Event, Rebuild, Role
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, OfTenant, Refused, operation
+from palimpsest.edge.admin.operation import Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
-from palimpsest.edge.admin.parts import Routes
 from palimpsest.store.engine import Ask
 from palimpsest.store.turns.listings import Filter, Page, blocks_of_turn, conversations, messages_of_turn, turns
 

@@ -10,24 +10,36 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from palimpsest.core.recall.selection import offered, reordered
-from palimpsest.domain import Candidate, Query, Recalled
+from palimpsest.core.recall.selection import KEPT, offered, reordered
+from palimpsest.domain import Candidate, Json, Memory, Query, Recalled
 from palimpsest.domain.errors import AssistFault, MemoryFault
-from palimpsest.domain.ports import Assistants, Counts
+from palimpsest.domain.ports import Assistants, Counts, Prompt
 from palimpsest.features.assist.cross_encoder import CrossEncoder, cross_encoder_folder
-from palimpsest.features.assist.prompts import selection
 from palimpsest.settings.policy import Policy
 
 PACKING_SECONDS = 0.02  # of the time until the deadline that is left for what follows
 LEAST_CANDIDATES = 2  # fewer have no order
 
 log = structlog.get_logger()
+
+MESSAGE_CHARS = 2000  # of what is asked
+PASSAGE_CHARS = 300  # of each passage: two or three sentences tell what it is about
+TOKENS_PER_NUMBER = 4  # digits, comma, space
+FRAME_TOKENS = 20  # of the answer, around the numbers
+
+INSTRUCTIONS = """\
+You choose what to remind an assistant of. You are given the newest message of a user and numbered passages of earlier
+conversations. Name the numbers of the passages that help to answer the message: those that hold the answer or a part of
+it first, then those that are needed to understand them. If several say the same, prefer the newer one. Leave out what
+is merely about the same topic. Name only numbers that stand there, each once.
+"""
 
 
 class Selector:
@@ -93,7 +105,7 @@ class Selector:
         model = self._assistants.of("selector")
         if model is None:
             return ()
-        asked = selection.prompt(query.text, [one.memory for one in judged])
+        asked = prompt(query.text, [one.memory for one in judged])
         answer = await model.answer(asked, query.tenant)
         return [number - 1 for number in answer["passages"]]
 
@@ -154,3 +166,33 @@ def _looked_at(done: asyncio.Future[Any]) -> None:
     """Nobody may be waiting for a failure by now."""
     if not done.cancelled():
         done.exception()
+
+
+def prompt(message: str, memories: Sequence[Memory]) -> Prompt:
+    """
+    The prompt that asks for a ranking of passages.
+
+    Args:
+        memories: the candidates; they are numbered from 1.
+    """
+    lines = [f"[{number}] {_line(memory)}" for number, memory in enumerate(memories, start=1)]
+    text = "\n".join([f"The newest message:\n{message[:MESSAGE_CHARS]}\n", "The passages:", *lines])
+    most = min(KEPT, len(memories))
+    tokens = FRAME_TOKENS + TOKENS_PER_NUMBER * most
+    return Prompt("selection", INSTRUCTIONS, text, _schema(len(memories), most), tokens)
+
+
+def _schema(count: int, most: int) -> Json:
+    number = {"type": "integer", "minimum": 1, "maximum": count}
+    return {
+        "type": "object",
+        "properties": {"passages": {"type": "array", "items": number, "maxItems": most}},
+        "required": ["passages"],
+        "additionalProperties": False,
+    }
+
+
+def _line(memory: Memory) -> str:
+    """One passage on one line, so that no text of it can be taken for another number's."""
+    day = datetime.fromtimestamp(memory.created_at, UTC).date().isoformat()
+    return f"{day} {' '.join(memory.role.split())[:20]}: {' '.join(memory.text.split())[:PASSAGE_CHARS]}"

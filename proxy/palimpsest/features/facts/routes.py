@@ -12,9 +12,8 @@ from pydantic import Field
 from palimpsest.domain import Fact, FactCategory
 from palimpsest.domain.facts import CATEGORIES, by_tool
 from palimpsest.domain.frozen import frozen, shown
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Refused, operation, shape_of
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Refused, Routes, operation, shape_of
 from palimpsest.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
-from palimpsest.edge.admin.parts import Routes
 from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, Facts, filter_of, new_fact
 from palimpsest.store.knowledge.facts import place_of
 

@@ -49,8 +49,8 @@ from palimpsest.store.operation.probes import (
     text_of,
 )
 from palimpsest.store.operation.switches import EVERYBODY, switched_off
+from palimpsest.store.search.passages import passages_holding
 from palimpsest.store.search.scope import Scope
-from palimpsest.store.search.terms import passages_holding
 
 NEWEST_MESSAGES = 5000  # are asked for: the last days, read in some 10 ms
 ROUND_PROBES = 5  # of one scope, one after another: its passages are read once for them

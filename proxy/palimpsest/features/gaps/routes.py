@@ -10,8 +10,7 @@ from pydantic import Field
 
 from palimpsest.core.recall.gaps import as_json
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Nothing, operation
-from palimpsest.edge.admin.parts import Routes
+from palimpsest.edge.admin.operation import Call, Nothing, Routes, operation
 from palimpsest.edge.admin.stats_routes import Gaps, gaps_of
 from palimpsest.store.operation.probes import live_estimate
 

@@ -12,9 +12,8 @@ from pydantic import Field
 
 from palimpsest.core.consolidation.strength import visible
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, operation
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.admin.paging import MAX_PAGE, NextCursor, Paged, cursor_to, position_of
-from palimpsest.edge.admin.parts import Routes
 from palimpsest.features.items.consolidation import Consolidator, Which
 from palimpsest.store.engine import Ask
 from palimpsest.store.knowledge import consolidations

@@ -46,7 +46,7 @@ from palimpsest.store.knowledge.items import (
     waiting_conversations,
     write_items,
 )
-from palimpsest.store.search.terms import passages_holding
+from palimpsest.store.search.passages import passages_holding
 
 CHARS_PER_TOKEN = 4  # of English prose; budgets here are rough
 SEGMENT_CHARS = 1024 * CHARS_PER_TOKEN  # LightMem buffers 256 to 1,024 tokens before it writes

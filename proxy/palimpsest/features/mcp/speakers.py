@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from palimpsest.core.caller.client_table import Signals
-from palimpsest.core.caller.credentials import secrets_of
+from palimpsest.core.caller.credentials import is_nameless, secrets_of
 from palimpsest.core.caller.identity import identify
-from palimpsest.core.caller.locality import is_nameless
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.redaction.redaction import stored_name
 from palimpsest.domain import RawHeaders, Speaker

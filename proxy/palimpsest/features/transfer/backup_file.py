@@ -20,8 +20,8 @@ import orjson
 
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.portable_turn import MAX_SECONDS
 from palimpsest.features.transfer.files import UNREADABLE, File, packed
-from palimpsest.features.transfer.times import MAX_SECONDS
 
 VERSION = 1
 MANIFEST, SECRET, DATABASE = "backup.json", "secret", "palimpsest.db"

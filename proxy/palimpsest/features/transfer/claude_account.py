@@ -12,7 +12,7 @@ from typing import Any
 
 from palimpsest.domain import Json
 from palimpsest.domain.errors import WireError
-from palimpsest.features.transfer.times import seconds
+from palimpsest.domain.portable_turn import seconds
 from palimpsest.features.transfer.trees import Node, Tree
 from palimpsest.wire import messages
 from palimpsest.wire.message import objects, text_of

@@ -13,7 +13,7 @@ from typing import Any
 
 from palimpsest.domain import Json, Role
 from palimpsest.domain.errors import WireError
-from palimpsest.features.transfer.times import seconds
+from palimpsest.domain.portable_turn import seconds
 from palimpsest.features.transfer.trees import Node, Tree
 from palimpsest.wire import messages
 from palimpsest.wire.message import THOUGHTS, objects, text_of

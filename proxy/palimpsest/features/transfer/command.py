@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, PROVIDER_KEYS, Command, policy_flags, quiet_policy
-from palimpsest.core.caller.locality import LOCAL
+from palimpsest.core.caller.credentials import LOCAL
 from palimpsest.domain.errors import MemoryFault, PolicyError, faults
 from palimpsest.settings.policy import Policy
 
@@ -61,7 +61,7 @@ def _whose(parser: argparse.ArgumentParser, doing: str) -> None:
 def _export(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
     from palimpsest.core.caller.identity import tenant_key
-    from palimpsest.features.transfer.exporting import export
+    from palimpsest.features.transfer.lines import export
     from palimpsest.store.turns.transcript import Selection
 
     selection = Selection(given.tenant, given.conversation, given.user, given.scope)

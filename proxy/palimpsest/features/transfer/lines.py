@@ -1,12 +1,13 @@
 """
-The export format: JSON Lines, a header, then one turn a line, then facts; see `docs/portability.md`.
+The export and its format: JSON Lines, a header, then one turn a line, then facts; see `docs/portability.md`.
 
 A field with its default is left out, and the fields stand in one order, so that the same turns make the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import MISSING, Field
 from enum import Enum
 from typing import Any, TypeGuard, TypeVar, get_type_hints
@@ -17,8 +18,19 @@ from palimpsest.domain import BlockKind, Ending, Event, Fact, Json, Role
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.facts import by_tool
 from palimpsest.domain.frozen import described_fields, shown
-from palimpsest.domain.portable_turn import ForgottenFact, Place, PortableBlock, PortableMessage, PortableTurn, Run
-from palimpsest.features.transfer.times import MAX_SECONDS
+from palimpsest.domain.portable_turn import (
+    MAX_SECONDS,
+    ForgottenFact,
+    Place,
+    PortableBlock,
+    PortableMessage,
+    PortableTurn,
+    Run,
+)
+from palimpsest.store.engine import Engine
+from palimpsest.store.knowledge.added_facts import added_facts
+from palimpsest.store.knowledge.forgotten_facts import KeyOf, forgotten
+from palimpsest.store.turns.transcript import Selection, Transcript
 from palimpsest.wire.values import dumps
 
 VERSION = 1
@@ -296,3 +308,32 @@ class _Fields:
             return kind(found)
         except ValueError:
             raise WireError(f"{name}: not known") from None
+
+
+async def export(database: Engine, selection: Selection, key_of: KeyOf) -> AsyncIterator[bytes]:
+    """
+    The lines of an export, some at a time, the header first.
+
+    Args:
+        key_of: the key of a tenant, by its name; asked where facts were forgotten.
+
+    Raises:
+        MemoryFault: the database cannot be read.
+    """
+    yield header_line()
+    transcript = Transcript(selection)
+    while page := await database.ask(transcript.page):
+        yield b"".join(map(to_line, page))
+    last = 0
+    while True:
+        look = functools.partial(forgotten, selection=selection, after=last, key_of=key_of)
+        last, facts = await database.ask(look)
+        if not last:
+            break
+        if facts:
+            yield b"".join(map(forgotten_to_line, facts))
+    if selection.conversation:
+        return
+    while rows := await database.ask(functools.partial(added_facts, selection=selection, after=last)):
+        last = rows[-1][0]
+        yield b"".join(fact_to_line(fact) for _, fact in rows)

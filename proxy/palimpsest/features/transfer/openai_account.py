@@ -12,7 +12,7 @@ from typing import Any
 
 from palimpsest.domain import Json
 from palimpsest.domain.errors import WireError
-from palimpsest.features.transfer.times import MAX_SECONDS
+from palimpsest.domain.portable_turn import MAX_SECONDS
 from palimpsest.features.transfer.trees import Node, Tree
 from palimpsest.wire.message import text_of
 

@@ -11,9 +11,8 @@ from typing import Annotated
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from palimpsest.edge.admin.operation import Call, OfTenant, Refused, operation
-from palimpsest.edge.admin.parts import Routes
-from palimpsest.features.transfer.exporting import export
+from palimpsest.edge.admin.operation import Call, OfTenant, Refused, Routes, operation
+from palimpsest.features.transfer.lines import export
 from palimpsest.store.turns.transcript import Selection
 
 MEDIA_TYPE = "application/jsonl"

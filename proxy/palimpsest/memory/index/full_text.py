@@ -18,9 +18,8 @@ from palimpsest.domain import Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask
 from palimpsest.store.engine.full_text import postings
-from palimpsest.store.search.passages import last_passage
+from palimpsest.store.search.passages import last_passage, passages_holding
 from palimpsest.store.search.scope import Scope
-from palimpsest.store.search.terms import passages_holding
 
 MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about; `ranking.nearby` takes 32 at most
 MAX_HITS = 20_000  # of all terms outside one conversation, 1 ms: the commonest words of a large scope say nothing

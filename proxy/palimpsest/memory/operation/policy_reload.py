@@ -21,10 +21,9 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Counts
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
-from palimpsest.settings.reloading import compare, digest_of
-from palimpsest.settings.source import Source
+from palimpsest.settings.source import Source, compare, digest_of
 from palimpsest.store.engine import Engine
-from palimpsest.store.operation.policies import enter, newest
+from palimpsest.store.operation.switches import enter, newest
 
 LOOK_SECONDS = 0.4  # between looks at the files: what is the same twice is applied, within a second of being written
 

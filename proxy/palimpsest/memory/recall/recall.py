@@ -384,7 +384,7 @@ def _restricted(
 ) -> tuple[Bools, list[Asked]]:
     """What may come by its kind and by how it stands, and the questions with that."""
     from palimpsest.core.recall.reinforcement import standing  # few policies want either
-    from palimpsest.store.search.rounds import passages_of_kinds, rounds_of
+    from palimpsest.store.search.scope import passages_of_kinds, rounds_of
 
     if len(chosen.kinds) < EVERY_KIND:
         eligible = eligible & np.isin(table.ids, passages_of_kinds(ask, scope, chosen.kinds))

@@ -19,12 +19,12 @@ from typing import TypeVar
 import structlog
 
 from palimpsest.core.archive.records import heard_of, record_of
+from palimpsest.core.block.quotation import quoted
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.redaction.redaction import is_withheld, redact
-from palimpsest.domain import Completion, SetAside
+from palimpsest.domain import Completion, Heard, SetAside, Turn, Usage
 from palimpsest.domain.errors import DataFault, MemoryFault
 from palimpsest.domain.ports import ArchiveCounts, Clock
-from palimpsest.memory.recording.answer_counts import count_quotations, count_usage
 from palimpsest.memory.recording.readers import SLOW_SECONDS, Readers
 from palimpsest.memory.recording.write_batch import (
     GATHER_SECONDS,
@@ -39,6 +39,7 @@ from palimpsest.memory.recording.write_batch import (
 )
 from palimpsest.settings.policy import Policy
 from palimpsest.store.journal import Journal
+from palimpsest.wire.account import account_of
 
 FIRST_RETRY_SECONDS = 0.05  # a lock is gone in milliseconds
 LAST_RETRY_SECONDS = 5.0  # a full disk is not
@@ -272,3 +273,37 @@ class ArchiveWriter:
                 self._cannot_write = False
                 self._counts.observe("journal", perf_counter() - started)
                 return result
+
+
+def count_usage(counts: ArchiveCounts, payloads: Sequence[bytes], streamed: bool) -> Usage:
+    """Count the tokens of one answer and its prompt, as the provider does; never raises."""
+    try:
+        account = account_of(payloads, streamed)
+        usage = Usage(
+            account.input_tokens, account.output_tokens, account.cache_read_tokens, account.cache_write_tokens
+        )
+        counts.add("prompt_tokens", usage.input_tokens or 0)
+        counts.add("cache_read_tokens", usage.cache_read_tokens or 0)
+        counts.add("cache_write_tokens", usage.cache_write_tokens or 0)
+    except Exception:  # a guard: what is only counted must not keep an answer from the archive
+        _failed(counts)
+        return Usage()
+    return usage
+
+
+def count_quotations(counts: ArchiveCounts, turn: Turn, heard: Heard) -> None:
+    """Count the passages that a request was shown, and those that its answer quotes; never raises."""
+    if turn.block is None or heard.entry is None or turn.is_bare:
+        return
+    try:
+        question = "\n".join(new.message.text for new in turn.new)
+        repeated, shown = quoted(turn.block.text, heard.entry.text, question)
+        counts.add("passages_shown", shown)
+        counts.add("passages_quoted", repeated)
+    except Exception:  # a guard, as above
+        _failed(counts)
+
+
+def _failed(counts: ArchiveCounts) -> None:
+    counts.fault("answer_counts")
+    log.exception("an answer could not be counted")

@@ -16,9 +16,8 @@ from operator import is_not
 import structlog
 
 from palimpsest.core.caller.admission import is_excluded
-from palimpsest.core.caller.credentials import forwarded_secrets
+from palimpsest.core.caller.credentials import forwarded_secrets, is_nameless
 from palimpsest.core.caller.identity import identify, is_rotating, tenant_of
-from palimpsest.core.caller.locality import is_nameless
 from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.core.conversation import FAILED, Rules
 from palimpsest.core.history.link_keys import reply_links

@@ -1,5 +1,5 @@
 """
-Switches as rows: for whom memory is switched off, since when and why.
+Switches and policies as rows: for whom memory is switched off, since when and why; which policy came into force last.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ SWITCH_OFF = """
 INSERT INTO switch(tenant, reason, at) VALUES (?, ?, ?) ON CONFLICT (tenant) DO UPDATE SET reason = excluded.reason
 """
 EVERYBODY = ""  # in place of a tenant
+
+KEPT = 100  # of the newest; an operator looks at the last few
+NEWEST = "SELECT generation, digest FROM policy ORDER BY generation DESC LIMIT 1"
 
 
 @frozen
@@ -40,3 +43,20 @@ def switch_on(transaction: Transaction, tenant: str) -> bool:
     transaction.write("DELETE FROM switch WHERE tenant = ?", [(tenant,)])
     count(transaction, SWITCHES)
     return was_off
+
+
+def newest(ask: Ask) -> tuple[int, str]:
+    """The number and the digest of the policy that came into force last; 0 and "": none did."""
+    rows = ask(NEWEST)
+    return (rows[0][0], rows[0][1]) if rows else (0, "")
+
+
+def enter(transaction: Transaction, digest: str, at: float) -> int:
+    """Say that a policy is in force now, unless the newest one is the same. Returns its number."""
+    number, known = newest(transaction.read)
+    if known == digest:
+        return number
+    transaction.write("INSERT INTO policy(digest, at) VALUES (?, ?)", [(digest, at)])
+    number, _ = newest(transaction.read)
+    transaction.write("DELETE FROM policy WHERE generation <= ?", [(number - KEPT,)])
+    return number

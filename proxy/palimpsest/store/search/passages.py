@@ -1,10 +1,12 @@
 """
-Passages as rows: what a search reads of them, in the order of their ids.
+Passages as rows: what a search reads of them, in the order of their ids, and in how many a term stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+import orjson
 
 from palimpsest.domain import Reach
 from palimpsest.store.engine import Ask, Row, Transaction
@@ -165,3 +167,12 @@ def texts_of(ask: Ask, tenant: str, memories: Sequence[int]) -> list[Row]:
 def _index_of(scope: Scope) -> str:
     """Named, as SQLite would go through all passages of a tenant for one conversation's."""
     return "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"
+
+
+def passages_holding(ask: Ask, tenant: int, terms: Sequence[str]) -> Mapping[str, int]:
+    """By term, how many passages of the tenant hold it; terms that none holds are left out."""
+    rows: list[Row] = ask(
+        "SELECT term, memories FROM term WHERE tenant = ? AND term IN (SELECT value FROM texts(?))",
+        (tenant, orjson.dumps(terms).decode()),
+    )
+    return dict(rows)

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from palimpsest.core.archive.records import heard_of
 from palimpsest.domain import Block, BlockKind, Completion, Ending, Heard, Message, Turn, Usage
-from palimpsest.memory.recording.answer_counts import count_quotations, count_usage
+from palimpsest.memory.recording.archive_writer import count_quotations, count_usage
 from palimpsest.wire.frame import opened, quoted
 
 from tests.memory.recording.test_archivist import Tally, turn_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from palimpsest.commands.first_party import first_party_variables
+from palimpsest.commands.wrap import first_party_variables
 from palimpsest.domain import Json
 from palimpsest.settings.load import read_yaml, shipped
 from palimpsest.settings.policy import Policy

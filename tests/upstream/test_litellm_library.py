@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncGenerator
 
 import pytest
-from palimpsest.upstream.loop_thread import LoopThread
+from palimpsest.upstream.litellm_library import LoopThread
 
 from tests.running import PATIENCE_SECONDS
 
