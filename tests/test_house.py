@@ -64,6 +64,7 @@ OFF = (
     *("core.writing", "core.consolidation", "core.facts.statements", "core.recall.keys", "core.recall.probes"),
     *("store.knowledge", "memory.embedding.fetch", "core.recall.query_plan"),
     *("upstream.via_litellm", "upstream.litellm_library", "upstream.litellm_bridge", "upstream.litellm_router"),
+    *("store.turns.requests", "store.turns.answers", "core.recall.trail"),
     *("upstream.traced", "memory.erasure.retiring", "memory.recording.archive_writer", "memory.recall.indexing"),
 )
 

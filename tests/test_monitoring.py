@@ -31,10 +31,11 @@ def known() -> dict[str, set[str]]:
     metrics.fault("recall")
     metrics.response(200)
     metrics.refused("origin")
-    metrics.retention("turns", 1, 1.0)
+    metrics.gauge("retention_rows_remaining", 1, "turns")
+    metrics.gauge("retention_oldest_age_seconds", 1.0, "turns")
     metrics.observe("memory", 0.1)
-    metrics.probed("found")
-    metrics.gap("write", 0.0)
+    metrics.add("probes", 1, "found")
+    metrics.gauge("gap", 0.0, "write")
     found: dict[str, set[str]] = {}
     for line in metrics.render().decode().splitlines():
         name, labels = re.fullmatch(r"(\w+)(?:\{(.*)\})? \S+", line).groups() if line[0] != "#" else ("", "")  # type: ignore[union-attr]

@@ -27,7 +27,7 @@ def test_rates_and_shares_are_of_what_happened_between_two_readings() -> None:
     metrics.add("passages_shown", 4)
     metrics.add("passages_quoted", 1)
     metrics.gauge("archive_lag_seconds", 3)
-    metrics.gap("retrieval", 0.125)
+    metrics.gauge("gap", 0.125, "retrieval")
     told = figures(before, read(metrics, 102.0))
     assert (told.seconds, told.requests_per_second, told.failed_share, told.block_share) == (2, 2, 0.25, 0.5)
     assert (told.added_tokens_per_second, told.added_share) == (25, 0.025)

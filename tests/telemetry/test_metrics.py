@@ -33,7 +33,7 @@ def test_tokens_that_were_refused_are_counted_beside_those_that_were_added() -> 
 def test_faults_lost_turns_refusals_and_answers_are_counted() -> None:
     metrics = Metrics()
     metrics.fault("recall")
-    metrics.turns_lost(3)
+    metrics.add("turns_lost", 3)
     metrics.refused("origin")
     metrics.response(200)
     metrics.response(429)

@@ -343,33 +343,12 @@ class LookupCounts(Protocol):
 class ArchiveCounts(LookupCounts, Protocol):
     """The counters of writing and indexing; implemented by `metrics.Metrics`."""
 
-    def gauge(self, name: str, value: float) -> None:
-        """Set a state; its names are those of `metrics.GAUGES`."""
+    def gauge(self, name: str, value: float, *labels: str) -> None:
+        """Set a state; names and labels are those of `metrics.GAUGES`."""
 
-    def add(self, name: str, amount: float) -> None:
-        """Count so many more; its names are those of `metrics.COUNTERS`."""
-
-    def rebuilt(self, cause: str, tokens: int) -> None:
-        """Count a request by why its provider read tokens anew; `cause` is a `Rebuild`, or `unknown`."""
+    def add(self, name: str, amount: float, *labels: str) -> None:
+        """Count so many more; names and labels are those of `metrics.COUNTERS`."""
 
 
 class Counts(ArchiveCounts, AssistCounts, Protocol):
     """The counters that services report to; implemented by `metrics.Metrics`."""
-
-    def turns_lost(self, turns: int) -> None:
-        """Count turns that were not archived."""
-
-    def probed(self, stage: str) -> None:
-        """Count a question that memory asked itself; `stage` is where its answer got lost, a `ProbeStage`."""
-
-    def gap(self, name: str, share: float) -> None:
-        """Set the estimate of a gap: `write` or `retrieval`."""
-
-    def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
-        """Set what of a kind is due to be erased for its age, and how old the oldest of it is."""
-
-    def swept(self, kind: str, rows: int) -> None:
-        """Count what was erased for its age or for room."""
-
-    def facts(self, category: str, statements: int) -> None:
-        """Set how many stored statements of facts are of this category."""

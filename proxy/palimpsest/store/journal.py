@@ -40,7 +40,6 @@ from palimpsest.store.engine.keys import ids
 from palimpsest.store.turns.branch_heads import head_after, head_of
 from palimpsest.store.turns.diffs import message_list
 from palimpsest.store.turns.stats import count, oldest_pending, usage
-from palimpsest.store.turns.turns import tenants_of, write_turns
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import from_stored
 
@@ -250,6 +249,8 @@ class Journal:
             DataFault: something of it can never be written.
             MemoryFault: nothing could be written now.
         """
+        from palimpsest.store.turns.turns import tenants_of, write_turns  # late: a process that serves does not write
+
         return await self._database.transact(
             lambda transaction: write_turns(transaction, requests, answers),
             lambda ask: tenants_of(ask, requests, answers),

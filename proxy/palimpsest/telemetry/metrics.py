@@ -32,26 +32,46 @@ ASSIST_EDGES_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 TENANTS_NAMED = 50  # in each worker; the rest are `other`, so that no number of tenants fills a Prometheus
 OTHER = "other"
 
-# Name: help; `_total` is added to it.
-COUNTERS: Mapping[str, str] = {
-    "too_long": "Requests that were refused for their length, and sent once more without what was added.",
-    "too_long_tokens": "Tokens that were taken out of those requests again.",
-    "blocks": "Requests that got a new block.",
-    "prompt_tokens": "Tokens of prompts, as providers counted them.",
-    "cache_read_tokens": "Of these, tokens that providers read from their prefix caches.",
-    "cache_write_tokens": "Of these, tokens that providers wrote to their prefix caches, where they say so.",
-    "passages_shown": "Passages of new blocks, where the answer to them was read.",
-    "passages_quoted": "Of these, passages that the answer quotes.",
-    "items_written": "Items that writers of mid-term memory kept.",
-    "items_merged": "Items that were merged into one that says the same.",
-    "items_superseded": "Items whose value a newer one replaced.",
-    "items_evicted": "Items evicted because their user has too many.",
-    "items_related": "Items that relations were taken from.",
+# Name: help, and then its labels; `_total` is added to the name.
+COUNTERS: Mapping[str, tuple[str, ...]] = {
+    "requests": ("Requests that memory looked at.", "role", "event", "note"),
+    "faults": ("Faults of memory; the requests were forwarded all the same.", "where"),
+    "upstream_responses": ("Answers of the upstream.", "status_class"),
+    "refused": ("Requests refused because a web page sent them.", "kind"),
+    "added_tokens": ("Tokens added to requests.",),
+    "own_tokens": ("Tokens of those requests as their clients sent them.",),
+    "tenant_added_tokens": ("Tokens added to requests, by tenant.", "tenant"),
+    "turns_lost": ("Turns not archived: the queue was full or the store failed.",),
+    "too_long": ("Requests that were refused for their length, and sent once more without what was added.",),
+    "too_long_tokens": ("Tokens that were taken out of those requests again.",),
+    "blocks": ("Requests that got a new block.",),
+    "prompt_tokens": ("Tokens of prompts, as providers counted them.",),
+    "cache_read_tokens": ("Of these, tokens that providers read from their prefix caches.",),
+    "cache_write_tokens": ("Of these, tokens that providers wrote to their prefix caches, where they say so.",),
+    "cache_rebuilds": (
+        "Archived answers, by the reason for a rebuild of the provider's prefix cache; none: no rebuild.",
+        "cause",
+    ),
+    "cache_rebuilt_tokens": ("Tokens that providers read again in these rebuilds.", "cause"),
+    "passages_shown": ("Passages of new blocks, where the answer to them was read.",),
+    "passages_quoted": ("Of these, passages that the answer quotes.",),
+    "items_written": ("Items that writers of mid-term memory kept.",),
+    "items_merged": ("Items that were merged into one that says the same.",),
+    "items_superseded": ("Items whose value a newer one replaced.",),
+    "items_evicted": ("Items evicted because their user has too many.",),
+    "items_related": ("Items that relations were taken from.",),
+    "probes": (
+        "Questions that memory asked itself, by the stage at which the answer got lost; found: it was not.",
+        "stage",
+    ),
+    "retention_rows_swept": ("Rows erased because of their age, or to free space.", "kind"),
+    "assist_tokens": ("Tokens of calls of language models that help memory.", "role", "kind"),
+    "assist_dollars": ("Price of those calls, where it is known.", "role"),
 }
 
-# Name: (help, how the workers' values become one). `pending` counts rows of the shared database, so the newest reading
-# holds; queues add up; one worker that cannot is bad news for all.
-GAUGES: Mapping[str, tuple[str, str]] = {
+# Name: help, how the workers' values become one, and then its labels. `pending` counts rows of the shared database, so
+# the newest reading holds; queues add up; one worker that cannot is bad news for all.
+GAUGES: Mapping[str, tuple[str, ...]] = {
     "pending": ("Passages journalled and not yet indexed.", "livemostrecent"),
     "pending_seconds": ("How long the one that has waited longest waits.", "livemostrecent"),
     "queued": ("Turns that wait to be written.", "livesum"),
@@ -60,17 +80,28 @@ GAUGES: Mapping[str, tuple[str, str]] = {
     "memory_on": ("1 unless memory.mode is off; then nothing is read or written.", "livemin"),
     "memory_switched_off": ("1 while memory is switched off for everybody (palimpsest disable).", "livemax"),
     "tenants_switched_off": ("Tenants for whom memory is switched off.", "livemax"),
+    "facts": ("Statements of facts that are stored.", "livemostrecent", "category"),
     "facts_lag_seconds": ("How long the oldest message has waited for its facts to be extracted.", "livemostrecent"),
     "store_up": ("1 while the store works; means nothing while memory is off.", "livemin"),
     "embedder_ready": ("1 while the embedding model is loaded; 0: recall is lexical only.", "livemin"),
     "items": ("Items of mid-term memory that are in use; known while consolidation is on.", "livemostrecent"),
     "graph_edges": ("Relations of the long-term graph; known while consolidation is on.", "livemostrecent"),
+    "gap": (
+        "Share of the answers of the newest probes that is lost in writing (write) or in recall (retrieval).",
+        *("livemostrecent", "gap"),
+    ),
+    "retention_rows_remaining": (
+        "Rows that are older than retention allows, and not erased yet.",
+        *("livemostrecent", "kind"),
+    ),
+    "retention_oldest_age_seconds": ("Age of the oldest of these rows; 0: none.", "livemostrecent", "kind"),
     "policy_generation": ("Number of the policy in force; the lowest of all workers.", "livemin"),
     "policy_last_reload_successful": (
         "1 while the configuration is accepted; 0: an earlier one is in force.",
         "livemin",
     ),
     "policy_last_reload_success_timestamp_seconds": ("When the configuration was last accepted.", "livemin"),
+    "build_info": ("1.", "livemax", "version"),
 }
 
 
@@ -85,86 +116,19 @@ class Metrics:
         self._shared = os.environ.get(MULTIPROCESS_FOLDER_ENV)
         own = CollectorRegistry()
         self._registry = own
-        self._requests = Counter(
-            "palimpsest_requests", "Requests that memory looked at.", ("role", "event", "note"), registry=own
-        )
-        self._faults = Counter(
-            "palimpsest_faults", "Faults of memory; the requests were forwarded all the same.", ("where",), registry=own
-        )
-        self._responses = Counter(
-            "palimpsest_upstream_responses", "Answers of the upstream.", ("status_class",), registry=own
-        )
-        self._refused = Counter(
-            "palimpsest_refused", "Requests refused because a web page sent them.", ("kind",), registry=own
-        )
-        self._added_tokens = Counter("palimpsest_added_tokens", "Tokens added to requests.", registry=own)
-        self._own_tokens = Counter(
-            "palimpsest_own_tokens", "Tokens of those requests as their clients sent them.", registry=own
-        )
-        self._tenant_tokens = Counter(
-            "palimpsest_tenant_added_tokens", "Tokens added to requests, by tenant.", ("tenant",), registry=own
-        )
         self._tenants: set[str] = set()
-        self._turns_lost = Counter(
-            "palimpsest_turns_lost", "Turns not archived: the queue was full or the store failed.", registry=own
-        )
-        self._counters = {name: Counter(f"palimpsest_{name}", text, registry=own) for name, text in COUNTERS.items()}
-        self._stages = Histogram(
-            "palimpsest_stage_seconds",
-            "Duration of one stage of the work.",
-            ("stage",),
-            buckets=STAGE_EDGES_SECONDS,
-            registry=own,
-        )
-        self._gauges = {
-            name: Gauge(f"palimpsest_{name}", text, multiprocess_mode=mode, registry=own)  # type: ignore[arg-type]
-            for name, (text, mode) in GAUGES.items()
+        self._counters = {
+            name: Counter(f"palimpsest_{name}", text, labels, registry=own)
+            for name, (text, *labels) in COUNTERS.items()
         }
-        build = Gauge("palimpsest_build_info", "1.", ("version",), multiprocess_mode="livemax", registry=own)
-        build.labels(__version__).set(1)
-        self._probes = Counter(
-            "palimpsest_probes",
-            "Questions that memory asked itself, by the stage at which the answer got lost; found: it was not.",
-            ("stage",),
-            registry=own,
-        )
-        self._gaps = Gauge(
-            "palimpsest_gap",
-            "Share of their answers, among the newest, that is lost in writing (write) or in recall (retrieval).",
-            ("gap",),
-            multiprocess_mode="livemostrecent",
-            registry=own,
-        )
-        self._rows_remaining = Gauge(
-            "palimpsest_retention_rows_remaining",
-            "Rows that are older than retention allows, and not erased yet.",
-            ("kind",),
-            multiprocess_mode="livemostrecent",
-            registry=own,
-        )
-        self._oldest_age = Gauge(
-            "palimpsest_retention_oldest_age_seconds",
-            "Age of the oldest of these rows; 0: none.",
-            ("kind",),
-            multiprocess_mode="livemostrecent",
-            registry=own,
-        )
-        self._rows_swept = Counter(
-            "palimpsest_retention_rows_swept",
-            "Rows erased because of their age, or to free space.",
-            ("kind",),
-            registry=own,
-        )
-        self._rebuilds = Counter(
-            "palimpsest_cache_rebuilds",
-            "Archived answers, by the reason for a rebuild of the provider's prefix cache; none: no rebuild.",
-            ("cause",),
-            registry=own,
-        )
-        self._rebuilt_tokens = Counter(
-            "palimpsest_cache_rebuilt_tokens",
-            "Tokens that providers read again in these rebuilds.",
-            ("cause",),
+        self._gauges = {
+            name: Gauge(f"palimpsest_{name}", text, labels, multiprocess_mode=mode, registry=own)  # type: ignore[arg-type]
+            for name, (text, mode, *labels) in GAUGES.items()
+        }
+        self._gauges["build_info"].labels(__version__).set(1)
+        self._stages = Histogram(
+            *("palimpsest_stage_seconds", "Duration of one stage of the work.", ("stage",)),
+            buckets=STAGE_EDGES_SECONDS,
             registry=own,
         )
         self._assist_seconds = Histogram(
@@ -174,24 +138,11 @@ class Metrics:
             buckets=ASSIST_EDGES_SECONDS,
             registry=own,
         )
-        self._assist_tokens = Counter(
-            "palimpsest_assist_tokens", "Tokens of those calls.", ("role", "kind"), registry=own
-        )
-        self._assist_dollars = Counter(
-            "palimpsest_assist_dollars", "Price of those calls, where it is known.", ("role",), registry=own
-        )
-        self._facts = Gauge(
-            "palimpsest_facts",
-            "Statements of facts that are stored.",
-            ("category",),
-            multiprocess_mode="livemostrecent",
-            registry=own,
-        )
         if not self._shared:
             ProcessCollector(registry=own)
         # of what each request counts: to find it by its labels takes longer than to count
-        self._requests_of = cache(self._requests.labels)
-        self._responses_of = cache(self._responses.labels)
+        self._requests_of = cache(self._counters["requests"].labels)
+        self._responses_of = cache(self._counters["upstream_responses"].labels)
         self._stage_of = cache(self._stages.labels)
 
     def request(
@@ -200,10 +151,10 @@ class Metrics:
         """Count a request of a memory endpoint; what its headers do not say is ""."""
         self._requests_of(role, event, note).inc()
         if own_tokens:
-            self._own_tokens.inc(own_tokens)
+            self.add("own_tokens", own_tokens)
         if added_tokens:
-            self._added_tokens.inc(added_tokens)
-            self._tenant_tokens.labels(self._named(tenant)).inc(added_tokens)
+            self.add("added_tokens", added_tokens)
+            self.add("tenant_added_tokens", added_tokens, self._named(tenant))
 
     def _named(self, tenant: str) -> str:
         """The label of a tenant: its name, while there are few that memory had something to say to."""
@@ -222,49 +173,25 @@ class Metrics:
 
     def fault(self, where: str) -> None:
         """Count a fault of memory; `where` is a name of ours, never text from outside."""
-        self._faults.labels(where).inc()
+        self.add("faults", 1, where)
 
     def refused(self, kind: str) -> None:
         """Count a refused web page; `kind` is `host`, `origin` or `site`."""
-        self._refused.labels(kind).inc()
-
-    def turns_lost(self, turns: int = 1) -> None:
-        """Count turns that were not archived."""
-        self._turns_lost.inc(turns)
+        self.add("refused", 1, kind)
 
     def observe(self, stage: str, seconds: float) -> None:
         """Record the duration of a stage."""
         self._stage_of(stage).observe(seconds)
 
-    def add(self, name: str, amount: float) -> None:
-        """Count so many more; `name` is one of `COUNTERS`."""
-        self._counters[name].inc(amount)
+    def add(self, name: str, amount: float, *labels: str) -> None:
+        """Count so many more; `name` is one of `COUNTERS`, and the labels are its."""
+        counter = self._counters[name]
+        (counter.labels(*labels) if labels else counter).inc(amount)
 
-    def rebuilt(self, cause: str, tokens: int) -> None:
-        """Count a request by why its provider read so many tokens anew; `cause` is a `Rebuild`, or `unknown`."""
-        self._rebuilds.labels(cause).inc()
-        self._rebuilt_tokens.labels(cause).inc(tokens)
-
-    def gauge(self, name: str, value: float) -> None:
-        """Set a state; `name` is one of `GAUGES`."""
-        self._gauges[name].set(value)
-
-    def probed(self, stage: str) -> None:
-        """Count a question that memory asked itself, by where its answer got lost."""
-        self._probes.labels(stage).inc()
-
-    def gap(self, name: str, share: float) -> None:
-        """Set the estimate of a gap, `write` or `retrieval`: 0..1."""
-        self._gaps.labels(name).set(share)
-
-    def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
-        """Set what of a kind is due to be erased for its age, and how old the oldest of it is; 0: nothing is."""
-        self._rows_remaining.labels(kind).set(rows)
-        self._oldest_age.labels(kind).set(oldest_seconds)
-
-    def swept(self, kind: str, rows: int) -> None:
-        """Count what was erased for its age or for room."""
-        self._rows_swept.labels(kind).inc(rows)
+    def gauge(self, name: str, value: float, *labels: str) -> None:
+        """Set a state; `name` is one of `GAUGES`, and the labels are its."""
+        gauge = self._gauges[name]
+        (gauge.labels(*labels) if labels else gauge).set(value)
 
     def assisted(self, role: AssistRole, outcome: str, seconds: float) -> None:
         """Count a call of a model that helps memory; `outcome` is `answered` or an `AssistFailure`."""
@@ -272,13 +199,9 @@ class Metrics:
 
     def assist_used(self, role: AssistRole, prompt_tokens: int, completion_tokens: int, dollars: float) -> None:
         """Count what a provider will charge for."""
-        self._assist_tokens.labels(role, "prompt").inc(prompt_tokens)
-        self._assist_tokens.labels(role, "completion").inc(completion_tokens)
-        self._assist_dollars.labels(role).inc(dollars)
-
-    def facts(self, category: str, statements: int) -> None:
-        """Set how many stored statements of facts are of this category."""
-        self._facts.labels(category).set(statements)
+        self.add("assist_tokens", prompt_tokens, role, "prompt")
+        self.add("assist_tokens", completion_tokens, role, "completion")
+        self.add("assist_dollars", dollars, role)
 
     def render(self) -> bytes:
         """All metrics of all workers in Prometheus' text format (`CONTENT_TYPE`)."""

@@ -43,23 +43,11 @@ class Counted:
     def observe(self, stage: str, seconds: float) -> None:
         self.stages.append(stage)
 
-    def turns_lost(self, count: int) -> None:
-        raise AssertionError(count)
-
-    def gauge(self, name: str, value: float) -> None:
+    def gauge(self, name: str, value: float, *labels: str) -> None:
         self.gauges[name] = value
 
-    def rebuilt(self, cause: str, tokens: int) -> None:
-        raise AssertionError(cause)
-
-    def add(self, name: str, amount: float) -> None:
+    def add(self, name: str, amount: float, *labels: str) -> None:
         raise AssertionError(name)
-
-    def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
-        raise AssertionError(kind)
-
-    def swept(self, kind: str, rows: int) -> None:
-        raise AssertionError(kind)
 
 
 @pytest.fixture

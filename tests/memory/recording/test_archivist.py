@@ -50,7 +50,6 @@ class Tally:
 
     def __init__(self) -> None:
         self.faults: Counter[str] = Counter()
-        self.lost = 0
         self.gauges: dict[str, float] = {}
         self.observed: Counter[str] = Counter()
         self.added: Counter[str] = Counter()
@@ -58,26 +57,18 @@ class Tally:
     def fault(self, where: str) -> None:
         self.faults[where] += 1
 
-    def turns_lost(self, turns: int) -> None:
-        self.lost += turns
+    @property
+    def lost(self) -> int:
+        return self.added["turns_lost"]
 
     def observe(self, stage: str, seconds: float) -> None:
         self.observed[stage] += 1
 
-    def gauge(self, name: str, value: float) -> None:
+    def gauge(self, name: str, value: float, *labels: str) -> None:
         self.gauges[name] = value
 
-    def add(self, name: str, amount: float) -> None:
-        self.added[name] += amount
-
-    def rebuilt(self, cause: str, tokens: int) -> None:
-        self.added[f"rebuilt {cause}"] += 1
-
-    def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
-        raise AssertionError(kind)
-
-    def swept(self, kind: str, rows: int) -> None:
-        raise AssertionError(kind)
+    def add(self, name: str, amount: float, *labels: str) -> None:
+        self.added[" ".join((name, *labels))] += int(amount)
 
 
 class Hasher:

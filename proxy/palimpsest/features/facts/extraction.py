@@ -165,7 +165,7 @@ class FactExtraction:
         if not 0 <= now - self._counted_at < COUNT_SECONDS:
             self._counted_at = now
             for category, statements in (await self._database.ask(count_by_category)).items():
-                self._counts.facts(category, statements)
+                self._counts.gauge("facts", statements, category)
 
     def _extracted(self, sources: Iterable[Source]) -> tuple[dict[int, Sequence[FactProposal]], dict[int, str]]:
         """Proposals by occurrence, and of those at which the extractor failed, why."""

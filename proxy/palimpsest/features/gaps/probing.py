@@ -211,10 +211,10 @@ class Prober:
     async def _round(self, count: int, traffic: Traffic, counts: Counts) -> None:
         async for stage in self._stages(count):
             await self._database.transact(functools.partial(save, at=self._clock(), stage=stage))
-            counts.probed(stage)
+            counts.add("probes", 1, stage)
             found = await self.live()
-            counts.gap("write", found.write)
-            counts.gap("retrieval", found.retrieval)
+            counts.gauge("gap", found.write, "write")
+            counts.gauge("gap", found.retrieval, "retrieval")
 
     async def _stages(self, count: int, is_large: bool = False) -> AsyncIterator[ProbeStage]:
         chosen = await self._database.ask(functools.partial(self._draw, count=count))

@@ -185,7 +185,7 @@ class Sweeper:
         finally:
             await self._database.transact(functools.partial(release, name=LOCK, mine=mine))
         for kind, rows in sweep.swept.items():
-            self._counts.swept(kind, rows)
+            self._counts.add("retention_rows_swept", rows, kind)
         if sweep.swept:
             log.info("erased what was due", messages=sum(sweep.swept.values()))
         sweep.bytes = (await self._database.ask(file_size)).bytes
@@ -301,7 +301,8 @@ class Sweeper:
             self._looked_at = self._clock()
         for kind in KINDS:
             rows = max(self._due[kind], 0)
-            self._counts.retention(kind, rows, self._ages.get(kind, 0.0) if rows else 0.0)
+            self._counts.gauge("retention_rows_remaining", rows, kind)
+            self._counts.gauge("retention_oldest_age_seconds", self._ages.get(kind, 0.0) if rows else 0.0, kind)
 
     async def _too_much(self, sweep: Sweep, ends: float) -> bool:
         """Erase the oldest messages of all until the file is small enough."""

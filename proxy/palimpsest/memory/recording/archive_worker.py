@@ -67,13 +67,10 @@ class RelayedCounts:
     def observe(self, stage: str, seconds: float) -> None:
         self._calls.append(("observe", (stage, seconds)))
 
-    def add(self, name: str, amount: float) -> None:
-        self._calls.append(("add", (name, amount)))
+    def add(self, name: str, amount: float, *labels: str) -> None:
+        self._calls.append(("add", (name, amount, *labels)))
 
-    def rebuilt(self, cause: str, tokens: int) -> None:
-        self._calls.append(("rebuilt", (cause, tokens)))
-
-    def gauge(self, name: str, value: float) -> None:
+    def gauge(self, name: str, value: float, *labels: str) -> None:
         """Dropped: the owner sets its own."""
 
     @property

@@ -219,7 +219,9 @@ class ArchiveWriter:
             cost = costs.get(item.turn.id)
             done.append(Outcome(item.number, prompt_tokens=said.answer.prompt_tokens or 0, cost=cost))
             if cost is not None:
-                self._counts.rebuilt(cost.rebuild or UNKNOWN, cost.rebuilt_tokens or 0)
+                cause = cost.rebuild or UNKNOWN
+                self._counts.add("cache_rebuilds", 1, cause)
+                self._counts.add("cache_rebuilt_tokens", cost.rebuilt_tokens or 0, cause)
 
     def _set_aside(self, item: Item, doing: str, failure: Exception) -> SetAside:
         """Count a turn that cannot be stored, and say of it what can be said without its words."""

@@ -307,5 +307,5 @@ class Archivist:
     def _lose(self, turns: int) -> None:
         if turns:
             self._lost += turns
-            self._counts.turns_lost(turns)
+            self._counts.add("turns_lost", turns)
             log.error("turns are lost: they could not be written", turns=turns)

@@ -9,10 +9,7 @@ from dataclasses import asdict
 from math import ceil
 from typing import Any
 
-from palimpsest.core.recall.gaps import as_json
 from palimpsest.store.engine import Ask
-from palimpsest.store.operation.assist_usage import newest_use
-from palimpsest.store.operation.probes import live_estimate
 from palimpsest.store.operation.switches import switched_off
 
 COUNTS = {
@@ -65,6 +62,10 @@ def usage(ask: Ask) -> Mapping[str, Any]:
     `facts`: statements of facts, None where none were ever kept;
     `searches`, `search_ms_p50`, `search_ms_p95`: of the newest 2,000 turns those that searched, and how long they took.
     """
+    from palimpsest.core.recall.gaps import as_json  # late: whoever only counts what waits does not need them
+    from palimpsest.store.operation.assist_usage import newest_use
+    from palimpsest.store.operation.probes import live_estimate
+
     found: dict[str, Any] = {name: count(ask, name) for name in COUNTS}
     times = sorted(row[0] for row in ask(SEARCH_TIMES, (RECENT_TURNS,)))
     day, by_role = newest_use(ask)
