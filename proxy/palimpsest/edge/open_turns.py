@@ -30,9 +30,6 @@ class OpenTurns:
     def __init__(self) -> None:
         self._open: OrderedDict[str, OpenTurn] = OrderedDict()
 
-    def __repr__(self) -> str:
-        return f"<OpenTurns [{len(self._open)}]>"
-
     def add(self, turn: str, opened: OpenTurn) -> None:
         """Add a turn that waits for its answer; if there are too many, the oldest is given up."""
         self._open[turn] = opened

@@ -75,9 +75,6 @@ class Archive:
         self._keys: ItemKeys | None = None
         self._made: dict[object, Any] = {}
 
-    def __repr__(self) -> str:
-        return f"<Archive {self.database!r}>"
-
     def recall(
         self,
         recipe: Recipe = RECIPE,

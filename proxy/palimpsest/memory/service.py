@@ -184,9 +184,6 @@ class MemoryService:
         )
         self._extend(policy)
 
-    def __repr__(self) -> str:
-        return f"<MemoryService {self.archive!r} {self.supervisor!r} {self.archivist!r}>"
-
     @property
     def _is_off(self) -> bool:
         return self.policy.memory.mode is Mode.OFF

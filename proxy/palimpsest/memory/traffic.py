@@ -25,9 +25,6 @@ class Traffic:
         self._ended_at = 0.0
         self._giving_way: set[asyncio.Task[Any]] = set()
 
-    def __repr__(self) -> str:
-        return f"<Traffic [{self._under_way} under way, {len(self._giving_way)} give way]>"
-
     @property
     def is_quiet(self) -> bool:
         """Whether no request is being prepared, and none was a moment ago."""

@@ -45,9 +45,6 @@ class ModelAssistants:
         self._models: dict[AssistRole, RoleModel] = {}
         self._senders: list[tuple[_LazyUpstreams, RoleModel]] = []  # of earlier policies, too, while in use
 
-    def __repr__(self) -> str:
-        return f"<ModelAssistants {[*self._models.values()]!r}>"
-
     def of(self, role: AssistRole) -> Assistant | None:
         """See `Assistants`."""
         return self._models.get(role)

@@ -81,11 +81,6 @@ class RoleModel:
         waits = role in ("writer", "consolidator")  # requests wait for the others
         self._room = asyncio.Semaphore(policy.calls_at_once) if waits else nullcontext()
 
-    def __repr__(self) -> str:
-        return (
-            f"<RoleModel {self._role} {self._policy.model} [{self.running} running, {self._failures} failed in a row]>"
-        )
-
     @property
     def trouble(self) -> str:
         """Which cap is reached today; "": none."""

@@ -70,9 +70,6 @@ class FactExtraction:
         """A worker over an archive."""
         return cls(archive.database, archive.secret(), archive.counts, archive.clock)
 
-    def __repr__(self) -> str:
-        return f"<FactExtraction {self._database!r} [version {self._version}]>"
-
     def wake(self) -> None:
         """Look for messages now."""
         self._fresh.set()

@@ -52,9 +52,6 @@ class Facts:
         """Those of an archive."""
         return cls(archive.database, archive.secret(), archive.current, archive.clock)
 
-    def __repr__(self) -> str:
-        return f"<Facts {self._database!r}>"
-
     @property
     def _reach(self) -> Reach:
         return self._policy().memory.reach

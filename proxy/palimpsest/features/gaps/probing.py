@@ -165,9 +165,6 @@ class Prober:
 
         return cls(archive.database, archive.tables, recall, archive.current, archive.clock, chance)
 
-    def __repr__(self) -> str:
-        return f"<Prober {self._database!r}>"
-
     async def run(self, traffic: Traffic, counts: Counts, may_probe: Callable[[], bool]) -> None:
         """
         Probe as often as the policy allows, until it allows nothing.

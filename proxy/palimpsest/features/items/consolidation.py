@@ -128,9 +128,6 @@ class Consolidator:
             is_shared=lambda: archive.current().memory.reach is Reach.TENANT,
         )
 
-    def __repr__(self) -> str:
-        return f"<Consolidator {self._database!r}>"
-
     async def run(self, which: Which = EVERYTHING, dry_run: bool = False, seconds: float | None = None) -> Outcome:
         """
         Consolidate the chosen items.

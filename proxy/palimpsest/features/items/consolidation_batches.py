@@ -65,9 +65,6 @@ class Batches:
         self._clock = clock
         self._held_until_ms = 0
 
-    def __repr__(self) -> str:
-        return f"<Batches {self._database!r}>"
-
     async def transact(self, work: Callable[[Transaction], T]) -> T:
         """
         One batch; then a rest.

@@ -124,9 +124,6 @@ class RuleWriter:
         self.name = f"{name}/{VERSION}"
         self.short_term = short_term
 
-    def __repr__(self) -> str:
-        return f"<RuleWriter {self.name}>"
-
     async def write(
         self,
         segment: Sequence[SourceMessage],
@@ -153,9 +150,6 @@ class ModelWriter:
         )
         self.name = f"{name}+model/{VERSION}"
         self.short_term = short_term
-
-    def __repr__(self) -> str:
-        return f"<ModelWriter {self.name}>"
 
     async def write(
         self,
@@ -204,9 +198,6 @@ class ItemKeeper:
             return () if keys is None else keys.take_used()
 
         return cls(archive.database, archive.counts, archive.clock, writer, take_used, archive.embedder.name)
-
-    def __repr__(self) -> str:
-        return f"<ItemKeeper {self._database!r}>"
 
     async def run(self) -> None:
         """Write whatever is complete; forever."""

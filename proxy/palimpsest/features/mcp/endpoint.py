@@ -52,9 +52,6 @@ class McpEndpoint:
         self._serving: asyncio.Task[None] | None = None
         self._app: asyncio.Future[ASGIApp] | None = None
 
-    def __repr__(self) -> str:
-        return f"<McpEndpoint {', '.join(self._names)}>"
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         speaker = self._speaker(scope["headers"])
         if speaker is None or not speaker.tenant:

@@ -125,9 +125,6 @@ class Importing:
         self._arrivals = Arrivals()
         self.totals = Totals()
 
-    def __repr__(self) -> str:
-        return f"<Importing [{self.totals.written.turns} written, {self.totals.known} known]>"
-
     async def take(
         self,
         turns: Iterable[PortableTurn],

@@ -87,9 +87,6 @@ class Forgetting:
         self._selection = Selection(database, secret, settle_seconds=settle_seconds)
         self._busy = asyncio.Lock()
 
-    def __repr__(self) -> str:
-        return f"<Forgetting {self._database!r}>"
-
     async def preview(self, target: Target) -> Preview | None:
         """
         What would be erased; None: nothing stored matches.

@@ -142,9 +142,6 @@ class Sweeper:
         self._has_begun_merging = False
         self._merged_at = 0.0
 
-    def __repr__(self) -> str:
-        return f"<Sweeper {self._database!r} [conversation {self._last}]>"
-
     async def run(self) -> None:
         """Sweep from time to time; forever. Who is stopped lets another process take over at once."""
         try:

@@ -63,9 +63,6 @@ class Retiring:
         self._selection = Selection(database, secret, in_use, settle_seconds)
         self._busy = asyncio.Lock()
 
-    def __repr__(self) -> str:
-        return f"<Retiring {self._database!r}>"
-
     async def preview(self, target: Target) -> Preview | None:
         """
         What would be retired; None: nothing in use matches.

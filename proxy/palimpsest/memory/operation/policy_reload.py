@@ -78,9 +78,6 @@ class PolicyReload:
         self._reloading = asyncio.Lock()
         self._count()
 
-    def __repr__(self) -> str:
-        return f"<PolicyReload {self.number} [{self.digest}; {self.last.refused or 'accepted'}]>"
-
     @property
     def digest(self) -> str:
         """A short hash of the policy in force."""

@@ -96,9 +96,6 @@ class ArchiveProcess:
         self._ready = asyncio.Event()
         self.pid: int | None = None
 
-    def __repr__(self) -> str:
-        return f"<ArchiveProcess {self.pid} [{len(self._waiting)} items]>"
-
     @property
     def state(self) -> WriterState:
         if (self._link is None or self._waiting) and monotonic() - self._heard_at > self._patience_seconds:

@@ -79,9 +79,6 @@ class ArchiveWriter:
         self._is_set_aside = False
         self._cannot_write = False  # the last attempt was in vain
 
-    def __repr__(self) -> str:
-        return f"<ArchiveWriter {self._readers!r}>"
-
     @property
     def state(self) -> WriterState:
         held_up = frozenset(self._readers.held_up(STUCK_SECONDS))

@@ -37,9 +37,6 @@ class QueueRoom:
         self._late_turns = self._late_bytes = 0  # of requests that are still being read
         self._spooled_turns = 0
 
-    def __repr__(self) -> str:
-        return f"<QueueRoom [{self.turns} turns, {self._bytes} bytes, {self._open_bytes} of open answers]>"
-
     @property
     def bytes(self) -> int:
         """Size of what waits to be written, as it lies in memory."""

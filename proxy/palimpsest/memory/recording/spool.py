@@ -45,9 +45,6 @@ class Spool:
         self._items = 0
         self.turns = 0  # of which are requests
 
-    def __repr__(self) -> str:
-        return f"<Spool [{self._items} items, {self.size_bytes} bytes]>"
-
     def __len__(self) -> int:
         return self._items
 
