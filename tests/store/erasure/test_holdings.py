@@ -38,7 +38,7 @@ CACHES_WITHOUT_WORDS = {  # of keys, rules, addresses
     "palimpsest.upstream.passthrough._url",
     "palimpsest.settings.embedding_models.embedding_models",
     "palimpsest.settings.embedding_models.text_embedding",
-    "palimpsest.settings.providers.providers",
+    "palimpsest.settings.prices.providers",
 }
 
 
