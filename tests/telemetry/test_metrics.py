@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -67,12 +68,17 @@ def test_stages_have_an_edge_at_the_deadline() -> None:
     assert 'palimpsest_stage_seconds_bucket{le="0.25",stage="recall"} 1.0' in text
 
 
+def shown(labels: Sequence[str]) -> str:
+    """Labels whose values are their names, as Prometheus reads them."""
+    return "{" + ",".join(f'{name}="{name}"' for name in sorted(labels)) + "}" if labels else ""
+
+
 @pytest.mark.parametrize("name", GAUGES)
 def test_every_gauge_shows_its_newest_value(name: str) -> None:
-    metrics = Metrics()
-    metrics.gauge(name, 7)
-    metrics.gauge(name, 1)
-    assert f"palimpsest_{name} 1.0" in lines(metrics)
+    metrics, (_, _, *labels) = Metrics(), GAUGES[name]
+    metrics.gauge(name, 7, *labels)
+    metrics.gauge(name, 1, *labels)
+    assert f"palimpsest_{name}{shown(labels)} 1.0" in lines(metrics)
 
 
 def test_two_apps_in_one_process_do_not_add_up() -> None:
@@ -96,10 +102,10 @@ def test_added_tokens_are_told_by_tenant_as_long_as_there_are_few() -> None:
 
 @pytest.mark.parametrize("name", COUNTERS)
 def test_every_counter_adds_up(name: str) -> None:
-    metrics = Metrics()
-    metrics.add(name, 2)
-    metrics.add(name, 3)
-    assert f"palimpsest_{name}_total 5.0" in lines(metrics)
+    metrics, (_, *labels) = Metrics(), COUNTERS[name]
+    metrics.add(name, 2, *labels)
+    metrics.add(name, 3, *labels)
+    assert f"palimpsest_{name}_total{shown(labels)} 5.0" in lines(metrics)
 
 
 def test_content_type_is_the_one_prometheus_scrapes() -> None:
