@@ -63,7 +63,7 @@ OFF = (
     *("console.offline", "console.terminal", "telemetry.tracing.opentelemetry"),
     *("core.writing", "core.consolidation", "core.facts.statements", "core.recall.keys", "core.recall.probes"),
     *("store.knowledge", "memory.embedding.fetch", "core.recall.query_plan"),
-    *("upstream.via_litellm", "upstream.litellm_library", "upstream.litellm_bridge", "upstream.litellm_router"),
+    *("upstream.via_litellm", "upstream.litellm_library", "upstream.litellm_bridge", "upstream.via_litellm"),
     *("store.turns.requests", "store.turns.answers", "core.recall.trail"),
     *("upstream.traced", "memory.erasure.retiring", "memory.recording.archive_writer", "memory.recall.indexing"),
 )

@@ -7,14 +7,34 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, Command, policy_flags, policy_of, quiet_policy
+from palimpsest.console.terminal import safe
+from palimpsest.core.prefix_cache import CACHE_LIFE_SECONDS
+from palimpsest.domain import Rebuild
 from palimpsest.store.turns.costs import By
 
 COST_ROWS = 14  # two weeks, or the newest conversations: half a screen
 WATCH_SECONDS = 2.0  # between looks
+
+UNKNOWN = "unknown"
+LOUD = "bold red"
+CAUSES = {
+    Rebuild.FIRST: "first: a conversation began, or a request beside one",
+    Rebuild.CLIENT: "after a change by the client: it compacted, edited, or changed model, instructions or tools",
+    Rebuild.OURS: "after a change by the proxy: a block was inserted before text sent earlier, or removed",
+    Rebuild.IDLE: f"after a pause of more than {CACHE_LIFE_SECONDS / 60:g} minutes",
+    Rebuild.UNEXPECTED: "UNEXPECTED: nothing had changed that memory looks at, and no pause was that long",
+}
 
 
 def add_commands(command: Command) -> None:
@@ -50,7 +70,6 @@ def _stats(given: argparse.Namespace) -> int:
 
     out = terminal.console()
     if given.cost:
-        from palimpsest.commands import cost_report
         from palimpsest.store.turns.costs import costs
 
         rows = offline.run(
@@ -60,7 +79,7 @@ def _stats(given: argparse.Namespace) -> int:
         if given.json:
             out.print(json.dumps({given.by.value: rows}), soft_wrap=True)
         else:
-            out.print(cost_report.report(rows, given.by))
+            out.print(report(rows, given.by))
         return DONE
 
     stored = offline.run(quiet_policy(given), lambda archive: archive.archive.journal.stats())
@@ -69,3 +88,77 @@ def _stats(given: argparse.Namespace) -> int:
     else:
         out.print(terminal.numbers(stored))
     return DONE
+
+
+def report(rows: Sequence[Mapping[str, Any]], by: By) -> RenderableType:
+    """The result of `costs.costs`: a line for each, and why caches were rebuilt in all of them."""
+    if not rows:
+        return Text("no request has been answered since costs are recorded")
+    return Group(_table(rows, by), Text(), *_rebuilds(rows))
+
+
+def _table(rows: Sequence[Mapping[str, Any]], by: By) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column(by.value, no_wrap=True)
+    names = ("requests", "clients sent", "we added", "of it repeated", "prompts", "from cache", "written to it")
+    for name in names:
+        table.add_column(name, justify="right")
+    table.add_column("rebuilt")
+    for row in rows:
+        table.add_row(safe(row[by.value]), *_numbers(row), _causes(row))
+    return table
+
+
+def _numbers(row: Mapping[str, Any]) -> list[str]:
+    own, added = row["own_tokens"] or 0, row["added_tokens"] or 0
+    share = f" ({added / own:.1%})" if own and added else ""
+    return [
+        f"{row['requests']:,}",
+        f"{own:,}",
+        f"{added:,}{share}",
+        f"{(row['repeated_tokens'] or 0) / added:.0%}" if added else "",
+        *(_counted(row[name]) for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens")),
+    ]
+
+
+def _counted(tokens: int | None) -> str:
+    """What providers counted; none of them did: that is not 0."""
+    return UNKNOWN if tokens is None else f"{tokens:,}"
+
+
+def _causes(row: Mapping[str, Any]) -> Text:
+    told = Text()
+    for cause, many in (*row["rebuilds"].items(), (UNKNOWN, row["unknown"])):
+        if many:
+            told.append(", " if told else "")
+            is_loud = cause == Rebuild.UNEXPECTED
+            told.append(f"{str(cause).upper() if is_loud else cause} {many:,}", style=LOUD if is_loud else "")
+    return told
+
+
+def _rebuilds(rows: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
+    times, tokens = Counter[str](), Counter[str]()
+    for row in rows:
+        times.update(row["rebuilds"])
+        tokens.update(row["rebuilt_tokens"])
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("why a provider did not read a prompt from its cache")
+    for name in ("requests", "tokens"):
+        table.add_column(name, justify="right")
+    for cause, words in CAUSES.items():
+        style = LOUD if cause is Rebuild.UNEXPECTED and times[cause] else ""
+        table.add_row(words, f"{times[cause]:,}", f"{tokens[cause]:,}", style=style)
+    requests, unknown = sum(row["requests"] for row in rows), sum(row["unknown"] for row in rows)
+    told = sum(row["cache_told"] for row in rows)
+    lines: list[RenderableType] = [table]
+    if unknown:
+        lines.append(
+            Text(
+                f"\n{unknown:,} of {requests:,} requests: unknown, as their answers, or those before, do not say what "
+                "came from the cache (a stream of Chat Completions says so only where the client sets "
+                "stream_options.include_usage)"
+            )
+        )
+    if 0 < told < requests:
+        lines.append(Text(f"\nprompts, from cache, written to it: of those that were counted, {told:,} with a cache"))
+    return lines

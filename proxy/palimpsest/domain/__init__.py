@@ -52,7 +52,6 @@ from palimpsest.domain.history import (
     Shape,
     Speaker,
 )
-from palimpsest.domain.keys import ProxyKey
 from palimpsest.domain.memories import (
     Account,
     AccountLine,
@@ -78,6 +77,7 @@ from palimpsest.domain.requests import (
     Json,
     Layout,
     Message,
+    ProxyKey,
     RawHeaders,
     ToolCall,
     TooLong,

@@ -152,3 +152,21 @@ class TooLong:
 
     window_tokens: int | None = None
     is_of_model: bool = True
+
+
+@frozen
+class ProxyKey:
+    """A key that was made while the proxy ran. The key itself is known to its caller alone."""
+
+    id: str
+    shown: str  # its first characters
+    name: str  # for people
+    tenant: str
+    users: tuple[str, ...] = ()  # whom requests may name; () anybody
+    scopes: tuple[str, ...] = ()  # the same of projects
+    read_only: bool = False  # recalls, and archives nothing
+    created_at: float = 0.0
+    expires_at: float | None = None  # Unix seconds; None: never
+    revoked_at: float | None = None
+    may_name_user: bool = True
+    may_name_conversation: bool = True

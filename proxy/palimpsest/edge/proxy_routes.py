@@ -20,7 +20,6 @@ from palimpsest.domain import Ending, Mode, RawHeaders
 from palimpsest.domain.errors import NotServed, UpstreamUnreachable
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Body, Prepared, Preparer, Sender, Tracer, UpstreamAnswer
-from palimpsest.edge.copies import Copies
 from palimpsest.edge.first_look import BufferedAnswer
 from palimpsest.edge.http import CUT, LEAVING
 from palimpsest.edge.key_limits import KeyLimits, NotAllowed
@@ -31,7 +30,7 @@ from palimpsest.edge.request_log import RequestLog
 from palimpsest.edge.room import BOUNDLESS, ROOM, Room
 from palimpsest.edge.server_span import end, server_span, within
 from palimpsest.edge.tunnel import can_switch, tunnel
-from palimpsest.edge.upload import BodyTooLarge, ClientGone, Upload
+from palimpsest.edge.upload import BodyTooLarge, ClientGone, Copies, Upload
 from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.tracing import NO_SPAN, NO_TRACER
 from palimpsest.upstream.routing import needs_model

@@ -1,5 +1,6 @@
 """
-The relay of an answer to the client: chunk by chunk as it comes; only its end waits for the archive.
+The relay of an answer to the client: chunk by chunk as it comes; only its end waits for the archive. Whoever
+listens is guarded: a failure there is none of the client's.
 """
 
 from __future__ import annotations
@@ -8,15 +9,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
 
+import structlog
 from starlette.types import Send
 
 from palimpsest.domain import REQUEST_HEADER, Ending, Note, RawHeaders
 from palimpsest.domain.ports import Listener, Prepared, UpstreamAnswer
-from palimpsest.edge.guarded_listener import GuardedListener
 from palimpsest.wire.refusal import Refusal
 
 FIRST_ERROR_STATUS = 400
 ID_HEADERS = (b"x-request-id", b"request-id", REQUEST_HEADER)  # where SDKs of OpenAI and Anthropic look, and our own
+
+log = structlog.get_logger()
 
 
 class Relay:
@@ -99,3 +102,50 @@ class Relay:
 
     async def _pass(self, data: bytes, more: bool = True) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+class GuardedListener:
+    """Implements `ports.Listener` by another one, and never raises. One that fails hears nothing more."""
+
+    def __init__(self, listen: Callable[[], Listener]) -> None:
+        """
+        Args:
+            listen: makes the listener.
+        """
+        self._listener: Listener | None = None
+        self._is_deaf = False
+        try:
+            self._listener = listen()
+        except Exception:  # a guard, as are all in here: whatever fails, the bytes go on
+            self._failed()
+
+    def feed(self, data: bytes) -> int:
+        """How many leading bytes may be forwarded now."""
+        if self._listener is not None and not self._is_deaf:
+            try:
+                return self._listener.feed(data)
+            except Exception:
+                self._failed()
+        return len(data)
+
+    def finish(self, ending: Ending) -> None:
+        """Hand over the recorded answer."""
+        if self._listener is not None:
+            try:
+                self._listener.finish(ending)
+            except Exception:
+                self._failed()
+                self._listener = None
+
+    async def committed(self) -> Mapping[str, str | int]:
+        """Wait until the recorded answer is committed, as long as the listener does; its fields for the log."""
+        if self._listener is not None:
+            try:
+                return await self._listener.committed()
+            except Exception:
+                self._failed()
+        return {}
+
+    def _failed(self) -> None:
+        self._is_deaf = True
+        log.exception("memory failed, the answer goes on", where="overhear")

@@ -20,7 +20,7 @@ from palimpsest.store.engine import Engine, Transaction
 from palimpsest.store.knowledge import consolidations
 from palimpsest.store.knowledge.consolidations import Action
 from palimpsest.store.knowledge.items import Group, StoredItem
-from palimpsest.store.operation.tasks import lease, release
+from palimpsest.store.operation.changes import lease, release
 
 BATCH_ITEMS = 256  # judged, and committed, at a time: some 20 ms in which requests wait to be journalled
 ASKED_ITEMS = 32  # embedded, or shown to a model, at a time: more save little, and hold up a stop

@@ -15,7 +15,7 @@ from palimpsest.domain.errors import WireError
 from palimpsest.domain.portable_turn import seconds
 from palimpsest.features.transfer.trees import Node, Tree
 from palimpsest.wire.message import objects, text_of
-from palimpsest.wire.responses_items import messages_of
+from palimpsest.wire.responses import messages_of
 
 PROGRAM = "codex"  # as config/clients.yaml names its signal
 TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})

@@ -7,6 +7,7 @@ A part that cannot be read is named and passed over; the rest of its file is sti
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,6 @@ from palimpsest.domain.errors import WireError
 from palimpsest.domain.portable_turn import ForgottenFact, PortableTurn
 from palimpsest.features.transfer import claude_account, claude_code, codex, lines, openai_account
 from palimpsest.features.transfer.files import UNREADABLE, File, files_in
-from palimpsest.features.transfer.json_elements import elements
 from palimpsest.features.transfer.trees import Tree, turns_of
 
 LOOKED_AT_LINES = 100  # for a known format; then the file is refused: sessions begin with titles and snapshots
@@ -27,6 +27,9 @@ LOOKED_AT_BYTES = 16 << 20  # likewise: a few bytes that are compressed may be g
 GLANCE_BYTES = 4096
 BLANK = b"\xef\xbb\xbf \t\r\n"
 LONGEST_LINE_BYTES = 256 << 20  # a request is smaller, and a line holds one
+
+CHUNK_BYTES = 1 << 20
+_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]|"', re.S)  # the last alternative: a string that is cut off
 
 
 @dataclass(slots=True)
@@ -183,3 +186,45 @@ def _value(data: bytes) -> Any:
         return orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError:
         return None
+
+
+def elements(stream: BinaryIO) -> Iterator[bytes]:
+    """
+    The objects in the list that a stream holds, or those that stand in it one behind the other.
+
+    What is cut off at the end comes last, as it is.
+    """
+    data, scanned, depth, start, base = b"", 0, 0, -1, -1
+    while True:
+        chunk = stream.read(CHUNK_BYTES)
+        if base < 0:
+            data += chunk
+            begun = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+            if not begun and chunk:
+                continue
+            base = int(begun.startswith(b"["))  # depth at which an element begins
+        else:
+            data += chunk
+        for token in _TOKENS.finditer(data, scanned):
+            sign = token[0]
+            if sign == b'"':  # the rest of the string is still to come
+                scanned = token.start()
+                break
+            scanned = token.end()
+            if sign in b"[{":
+                if depth == base and sign == b"{":
+                    start = token.start()
+                depth += 1
+            elif sign in b"]}":
+                depth = max(depth - 1, 0)
+                if depth == base and start >= 0:
+                    yield data[start : token.end()]
+                    start = -1
+        else:
+            scanned = max(scanned, len(data) if start < 0 and depth <= base else scanned)
+        keep = start if start >= 0 else scanned
+        data, scanned, start = data[keep:], scanned - keep, 0 if start >= 0 else -1
+        if not chunk:
+            if start == 0:
+                yield data
+            return

@@ -52,7 +52,7 @@ from palimpsest.store.erasure.sweeping import (
 from palimpsest.store.families.blocks import erase_blocks
 from palimpsest.store.families.family import Erased
 from palimpsest.store.knowledge.added_facts import added_of_retirement, added_until, erase_added
-from palimpsest.store.operation.tasks import lease, release
+from palimpsest.store.operation.changes import lease, release
 
 PAUSE_SECONDS = 60.0  # between two runs when nothing is due
 BUSY_PAUSE_SECONDS = 2.0  # while something is: a tenth of one core and of the disk goes to it

@@ -17,7 +17,7 @@ from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.family import Erased, put_zeros
 from palimpsest.store.families.registry import FAMILIES, remove_derived
-from palimpsest.store.operation.tasks import put
+from palimpsest.store.operation.changes import put
 from palimpsest.store.turns.branch_heads import WIDTH, int64_of
 from palimpsest.store.turns.messages import contents_of, forget_unused
 from palimpsest.store.turns.tombstones import ERASE_SCOPE, ERASED_DIGEST, ERASED_TURN, query_words, without_query

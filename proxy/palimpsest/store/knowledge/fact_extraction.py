@@ -18,7 +18,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.facts import remove_facts_where, settle
-from palimpsest.store.operation.tasks import lease, put, release
+from palimpsest.store.operation.changes import lease, put, release
 
 EXTRACTION = "facts"  # name of the task: the last message whose facts are there
 LEASE = "facts run"  # ... and who works on it

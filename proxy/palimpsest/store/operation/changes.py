@@ -1,5 +1,5 @@
 """
-Counters of changes that every process must learn of: one for each kind, which rises with every change.
+What processes that share a database learn from one another: counters of changes, and who does a task at this moment.
 
 A change and its counter are written in one transaction. Who follows reads all counters at once, some 0.1 ms.
 """
@@ -23,6 +23,11 @@ UNION ALL SELECT '{POLICY}', coalesce(max(generation), 0) FROM policy
 """
 COUNT = "INSERT INTO change(name, number) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET number = change.number + 1"
 
+PUT = """
+INSERT INTO task(name, next, stop) VALUES (?, ?, 0)
+ON CONFLICT (name) DO UPDATE SET next = excluded.next, stop = excluded.stop
+"""
+
 
 def counters(ask: Ask) -> Mapping[str, int]:
     """The counters by name; one that never rose is missing."""
@@ -32,3 +37,31 @@ def counters(ask: Ask) -> Mapping[str, int]:
 def count(transaction: Transaction, name: str) -> None:
     """Say that something of this kind changes in this transaction. Erasures and policies count themselves."""
     transaction.write(COUNT, [(name,)])
+
+
+def put(transaction: Transaction, name: str, next: int = 0) -> None:
+    """Note that a task is there, and where it stands."""
+    transaction.write(PUT, [(name, next)])
+
+
+def lease(transaction: Transaction, name: str, mine: int, now_ms: int, until_ms: int) -> bool:
+    """
+    Take a lease, or keep it; False: another one has it.
+
+    Args:
+        mine: when the lease ends that the caller has; 0 none.
+    """
+    ((stop,),) = transaction.read("SELECT coalesce(max(stop), 0) FROM task WHERE name = ?", (name,))
+    # an end that lies further than any lease was written while the clock was wrong
+    if stop not in (0, mine) and now_ms < stop <= now_ms + 10 * (until_ms - now_ms):
+        return False
+    transaction.write(
+        "INSERT INTO task(name, next, stop) VALUES (?, 0, ?) ON CONFLICT (name) DO UPDATE SET stop = excluded.stop",
+        [(name, until_ms)],
+    )
+    return True
+
+
+def release(transaction: Transaction, name: str, mine: int) -> None:
+    """Give a lease back, unless another one took it meanwhile."""
+    transaction.write("UPDATE task SET stop = 0 WHERE name = ? AND stop = ?", [(name, mine)])

@@ -12,7 +12,7 @@ from palimpsest.core.archive.chunking import digest
 from palimpsest.domain import FactCategory, Speaker
 from palimpsest.domain.errors import PolicyError
 from palimpsest.features.facts.service import Facts
-from palimpsest.features.facts.tools import FactTools
+from palimpsest.features.facts.toolset import FactTools
 from palimpsest.features.mcp.tools import ToolError
 from palimpsest.memory.archive import Archive
 from palimpsest.settings.policy import Policy

@@ -6,7 +6,7 @@ import pytest
 import structlog
 from palimpsest.domain import Ending
 from palimpsest.domain.ports import Listener
-from palimpsest.edge.guarded_listener import GuardedListener
+from palimpsest.edge.relay import GuardedListener
 
 
 class Listens:
