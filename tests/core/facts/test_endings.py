@@ -9,17 +9,33 @@ show now.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from palimpsest.core.facts.endings import Claim, current_claims, denies
+from palimpsest.core.facts.endings import Claim, Endings, denies
 from palimpsest.core.facts.extraction import proposals
 
 LEAST_ENDED = 0.94
 LEAST_KNOWN = 0.9  # of the values that hold now
 
 HERE = Path(__file__).parent
+
+
+def current_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
+    """
+    The claims of one person that still hold: neither ended nor superseded by a later one.
+
+    Args:
+        claims: the newest first.
+    """
+    endings, filled = Endings(), set[tuple[str, ...]]()
+    for at, claim in enumerate(claims):
+        place = (claim.subject, claim.slot, *(() if claim.is_single else (claim.value.lower(),)))
+        if place not in filled:
+            filled.add(place)
+            if not endings.take(claim, str(at) or "0") and not claim.is_denial:
+                yield claim
 
 
 def pairs(file: str) -> list[list[str]]:

@@ -12,7 +12,7 @@ A wrong end is worse than a stale fact: of a denial all words that carry meaning
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from palimpsest.core.archive.chunking import terms
@@ -51,7 +51,6 @@ _OVER = re.compile(
     re.I,
 )
 _INSTEAD = re.compile(r"(?P<chosen>.+?)\s+(?:instead of|over|rather than)\s+(?P<left>.+)$", re.I)
-_CHOSEN = re.compile(r"^(?:go with|use|chose|chosen|picked|switch to|settle on|stick with|opted for)\s+", re.I)
 _OWN = re.compile(r"(?:I|my|we)\b", re.I)
 _NUMBER = re.compile(r"\d[\d:.,]*")
 _VERSION = re.compile(rf"{VERSIONED}")
@@ -143,22 +142,6 @@ class Endings:
         if not found and (denial := _implied(claim)) is not None:
             self._denials.append((denial, id))
         return found
-
-
-def current_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
-    """
-    The claims of one person that still hold: neither ended nor superseded by a later one.
-
-    Args:
-        claims: the newest first.
-    """
-    endings, filled = Endings(), set[tuple[str, ...]]()
-    for at, claim in enumerate(claims):
-        place = (claim.subject, claim.slot, *(() if claim.is_single else (claim.value.lower(),)))
-        if place not in filled:
-            filled.add(place)
-            if not endings.take(claim, str(at) or "0") and not claim.is_denial:
-                yield claim
 
 
 def denies(denial: Claim, older: Claim) -> bool:
