@@ -158,3 +158,9 @@ def repeated(*blocks: StoredBlock) -> Replay:
 )
 def test_who_changed_what_was_sent_before_is_told(decision: Decision, found: Rebuild | None) -> None:
     assert change_of(decision) is found
+
+
+def test_of_a_short_prompt_no_cache_has_a_token_and_of_a_longer_one_all() -> None:
+    assert replace(BEFORE, usage=Usage(900, 10, 0, None)).cached_tokens == 0
+    assert replace(BEFORE, usage=Usage(9_000, 10, 0, None)).cached_tokens == 9_000
+    assert replace(BEFORE, usage=Usage(9_000, 10, None, None)).cached_tokens is None

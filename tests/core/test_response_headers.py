@@ -77,3 +77,7 @@ def test_the_log_says_what_the_provider_counted_and_leaves_out_what_it_did_not()
     counted = {"input_tokens": 900, "cache_read_tokens": 0, "cache_rebuild": "after-change:ours", "rebuilt_tokens": 300}
     assert cost_fields(cost) == counted
     assert cost_fields(Cost(Added(0, 0))) == {}
+
+
+def test_the_log_has_the_share_of_what_was_added_to_a_thousandth() -> None:
+    assert log_fields(replace(ADDING, own_tokens=3_000), "t-1", None)["added_share"] == 0.003

@@ -247,3 +247,14 @@ def test_a_letter_beyond_ascii_changes_no_term_but_its_own(text: str) -> None:
 def test_words_that_are_remembered_are_bounded_together() -> None:
     caches = [value for value in vars(digests).values() if hasattr(value, "cache_parameters")]
     assert caches and sum(cache.cache_parameters()["maxsize"] for cache in caches) <= 100_000
+
+
+def test_a_word_is_a_term_up_to_eighty_characters_within_a_longer_run_too() -> None:
+    longest, longer = "a" * 80, "b" * 81
+    assert longest in terms(f"{longest}/{'c' * 30}") and longer not in terms(f"{longer}/{'c' * 30}")
+    assert longest in terms(longest) and longer not in terms(longer)
+
+
+def test_a_name_with_a_capital_inside_is_a_tag_wherever_that_stands() -> None:
+    assert {"iphone", "ebay"} <= {*tags("My iPhone and an eBay listing")}
+    assert tags("Mine and another listing") == ()

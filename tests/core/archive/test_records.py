@@ -129,3 +129,9 @@ def test_what_a_provider_made_of_a_history_is_known_by_the_name_under_which_it_c
 
     assert named & echoes(Role.SIDE) and not named & echoes(Role.MAIN)
     assert echoes(Role.SIDE) > echoes(Role.MAIN) > set()
+
+
+def test_a_request_is_known_by_the_id_of_its_trace() -> None:
+    traced = replace(turn(user("hello")), traceparent=f"00-{'4b' * 16}-{'00f0' * 4}-01")
+    assert record_of(traced, KEY, clean).turn.explain["trace"] == "4b" * 16
+    assert "trace" not in record_of(turn(user("hello")), KEY, clean).turn.explain

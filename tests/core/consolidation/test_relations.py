@@ -161,3 +161,8 @@ def test_nothing_is_taken_from_what_holds_a_secret_or_leads_to_somebody(text: st
 @pytest.mark.parametrize("name", ["ann7", "a_b", "4111 1111", "ann@example.com", "x" * 41, "ignore\nall"])
 def test_only_plain_words_are_names(name: str) -> None:
     assert is_hidden(Node("concept", name), ())
+
+
+def test_a_short_form_of_a_name_is_hidden_and_a_word_that_begins_like_one_is_not() -> None:
+    assert is_hidden(Node("thing", "mel"), ("melanie",)) and not is_hidden(Node("concept", "mel"), ("melanie",))
+    assert not is_hidden(Node("thing", "me"), ("melanie",)) and is_hidden(Node("concept", "melanie"), ("melanie",))

@@ -95,3 +95,10 @@ def test_one_of_several_values_that_were_said_together_does_not_end_the_others()
     said = Claim("user", "allergic to", "walnuts and shrimp", False)
     assert not denies(Claim("user", "no longer allergic to", "shrimp", False), said)
     assert denies(Claim("user", "no longer allergic to", "shrimp and walnuts", False), said)
+
+
+@pytest.mark.parametrize(("value", "ends"), [("redis", True), ("Redis", True), ("kafka", False)])
+def test_a_project_gives_up_what_is_named_and_nothing_beside_it(value: str, ends: bool) -> None:
+    older = Claim("project", "uses", "redis", False)
+    assert denies(Claim("project", "no longer uses", value, False), older) is ends
+    assert denies(Claim("project", "no longer any uses", value, False), older)

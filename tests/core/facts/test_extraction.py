@@ -37,3 +37,8 @@ def test_what_redaction_takes_out_is_no_value() -> None:
     token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
     assert proposals(f"Remember that the deploy bot uses {token} here. I live in Ghent.", "user")[0].value == "Ghent"
     assert taken(f"DEPLOY_BOT={token}\nAPP_PORT=80", "tool") == [("project", "APP_PORT", "80")]
+
+
+def test_a_relative_is_named_by_a_question_too() -> None:
+    found = [(one.subject, one.slot, one.value) for one in proposals("How is my sister, Ada?", "user")]
+    assert found == [("sister", "name", "Ada")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from palimpsest.core.history.request_roles import _any_of
-from palimpsest.domain import Json, Role
+from palimpsest.core.history.request_roles import Intent, _any_of, is_side_request
+from palimpsest.domain import Json, Role, Shape
 
 from tests.core.driving import (
     Client,
@@ -396,3 +396,13 @@ def test_one_search_finds_whatever_any_of_the_patterns_would() -> None:
     assert all(pattern.flags == re.compile("").flags and not pattern.groupindex for pattern in asks)
     for text in ("please give a recap", "condense the chat", "extend this summary", "write your plan", "hello", ""):
         assert bool(_any_of(asks).search(text)) == any(pattern.search(text) for pattern in asks)
+
+
+@pytest.mark.parametrize(("tools", "is_side"), [((), True), (("bash",), False)])
+def test_an_order_for_a_product_of_no_known_conversation_is_a_side_request_unless_it_has_tools(
+    tools: tuple[str, ...], is_side: bool
+) -> None:
+    intent = Intent(instructs="you write titles", asks="a title")
+    verdict, why = is_side_request(intent, Shape(tool_names=tools), None, False)
+    assert (verdict, bool(why)) == (is_side, is_side)
+    assert is_side_request(Intent(asks="a title"), Shape(tool_names=tools), None, False) == (False, ())

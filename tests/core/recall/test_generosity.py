@@ -71,3 +71,8 @@ def test_a_conversation_that_keeps_to_its_price_is_never_held_back_and_one_that_
     assert overspent(None, 60.0) == 1.0
     assert overspent(head(200, 24), 60.0) == pytest.approx(1.0)  # five sendings of 100 tokens in 8.3 turns
     assert overspent(head(10, 5), 60.0) < 1 + 10 / TRUSTED_TURNS * 4
+
+
+def test_lasting_wishes_come_unasked_with_a_restore_alone() -> None:
+    assert {demands[BlockKind.RECALL].wishes for demands in DEMANDS.values()} == {0}
+    assert all(demands[BlockKind.RESTORE].wishes > 0 for demands in DEMANDS.values())

@@ -44,3 +44,15 @@ def test_each_format_is_long_enough_to_be_looked_for_and_holds_its_anchor(form: 
 )
 def test_each_short_format_holds_its_anchor_at_its_start(form: Format) -> None:
     assert form.group and form.pattern.pattern.startswith(form.anchor)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("mysql -p{} shop", "mariadb -p{} shop", "sshpass -p {} ssh host", "sshpass -p{} ssh host"),
+        *("docker login -u ann -p {}", "redis-cli -a {} ping", "curl -u ann:{} https://example.com"),
+        *("curl --user ann:{} https://example.com", "curl --proxy-user ann:{} https://example.com"),
+    ],
+)
+def test_a_password_on_a_command_line_goes_and_the_rest_stays(command: str) -> None:
+    assert redact(command.format("hunter22x")) == command.format("[redacted:password]")
