@@ -18,7 +18,9 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.embedding.model import install
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ModelPolicy
+from palimpsest.store.engine import Engine
 from palimpsest.store.engine.dialect import SQLITE
+from palimpsest.store.engine.postgres import database as postgres
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
@@ -26,6 +28,7 @@ from tests.databases import copied, database_file
 from tests.examples import QUICK, QUICK_EXAMPLES
 from tests.remembered import Past
 from tests.running import Conversation, Proxy, upstream_on_a_thread
+from tests.servers import Server, made, running_server
 
 GC_OBJECTS = 50_000  # made since the last look for garbage
 TMPFS_BYTES = 12 << 20
@@ -35,6 +38,9 @@ settings.register_profile(QUICK, max_examples=QUICK_EXAMPLES)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store", choices=("sqlite", "postgres"), default="sqlite", help="the engine behind the fixture `database`"
+    )
     parser.addoption("--statements", help="a folder for the statements that the tests gave to the database, as JSON")
 
 
@@ -88,10 +94,42 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return database_file(tmp_path_factory.mktemp("empty"))
 
 
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A PostgreSQL server, with an empty database of ours that is called `empty`."""
+    with running_server() as server:
+        server.psql("CREATE DATABASE empty")
+        made(server.url("empty"))
+        yield server
+
+
 @pytest.fixture
-async def database(tmp_path: Path, empty_database: Path) -> AsyncIterator[Database]:
+def own_server() -> Iterator[Server]:
+    """A server that a test may stop."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def store_of_proxies(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Lets proxies keep their memory where `--store` says."""
+    if request.config.getoption("--store") == "postgres":
+        server: Server = request.getfixturevalue("server")
+        Proxy.new_database = lambda: server.new_database("empty")
+    yield
+    Proxy.new_database = None
+
+
+@pytest.fixture
+async def database(request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path) -> AsyncIterator[Engine]:
     """An open database that is empty."""
-    database = Database(copied(empty_database, tmp_path))
+    database: Engine
+    if request.config.getoption("--store") == "postgres":
+        if request.node.get_closest_marker("sqlite"):
+            pytest.skip("is about SQLite itself")
+        database = postgres.Database(request.getfixturevalue("server").new_database("empty"))
+    else:
+        database = Database(copied(empty_database, tmp_path))
     await database.open()
     yield database
     await database.close()

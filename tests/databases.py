@@ -6,9 +6,14 @@ import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
+import psycopg
+from palimpsest.store.engine import Engine
+from palimpsest.store.engine.postgres import database as postgres
 from palimpsest.store.engine.sqlite.database import Database
+from psycopg import sql
 
 NAME = "palimpsest.db"
 
@@ -34,3 +39,17 @@ def database_file(folder: Path, fill: Callable[[Database], Awaitable[None]] = no
 def copied(file: Path, folder: Path) -> Path:
     """A copy that a test may open and change."""
     return Path(shutil.copy(file, folder / NAME))
+
+
+def is_held(database: Engine, words: str) -> bool:
+    """Whether words stand anywhere in a database: in a byte of its files or, of a server's, in a row or a key."""
+    if isinstance(database, postgres.Database):
+        with closing(psycopg.connect(database.url)) as connection:
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            find = "SELECT 1 FROM {table} AS one WHERE strpos(one::text, %s) > 0 LIMIT 1"
+            return any(
+                connection.execute(sql.SQL(find).format(table=sql.Identifier(name)), (words,)).fetchall()
+                for (name,) in tables
+            )
+    assert database.files is not None
+    return any(words.encode() in file.read_bytes() for file in database.files.path.parent.iterdir())

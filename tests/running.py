@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import orjson
 import yaml
@@ -122,7 +122,9 @@ def _patient(settings: Json) -> Json:
 
 
 class Proxy:
-    """`python -m palimpsest serve` in a process of its own, with its data in one folder."""
+    """`python -m palimpsest serve` in a process of its own, with its data in one folder, or a database of its own."""
+
+    new_database: ClassVar[Callable[[], str] | None] = None  # its URL, with `--store postgres`
 
     def __init__(self, data: Path, upstream_url: str, settings: Json | None = None, **env: str) -> None:
         self.data, self.upstream_url, self.env, self.port = data, upstream_url, env, free_port()
@@ -130,6 +132,8 @@ class Proxy:
         self.log = data.parent / f"{data.name}.log"
         self.config = data.parent / f"{data.name}.yaml"
         self.config.write_text(yaml.safe_dump(_patient(settings or {})))
+        if Proxy.new_database is not None:
+            self.env = {"PALIMPSEST_STORE__URL": Proxy.new_database()} | env
         self.words: list[str] = []  # more arguments
         self.under: list[str] = []  # a command that runs another one, as `strace` does
         self.hands_over: socket.socket | None = None  # that it listens on, as systemd hands it over; else its own

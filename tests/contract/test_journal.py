@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from palimpsest.domain import Block, BlockKind, Clues, Continuation, Ending, HeadFlag, LinkKind, Role, Seen
+from palimpsest.store.engine import Engine
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
@@ -40,14 +41,21 @@ async def test_head_is_the_history_and_the_answer_without_instructions(journal: 
     assert [stored[o].raw for o in head.occurrences] == said
 
 
-async def test_a_turn_that_is_the_newest_state_is_found_with_all_links_of_its_answer(journal: Journal) -> None:
+def at_once(database: Engine, seen: Seen) -> tuple[Seen | None, ...]:
+    """What may be found without waiting: on a server that is nothing."""
+    return (seen,) if database.ask_at_once(lambda ask: True) else (None,)
+
+
+async def test_a_turn_that_is_the_newest_state_is_found_with_all_links_of_its_answer(
+    journal: Journal, database: Engine
+) -> None:
     first = record(HELLO)
     said = heard(first, "hi there")
     print = said.entry.new.print.full if said.entry else 0
     said = replace(said, answer=replace(said.answer, links=((LinkKind.ANSWER, print), (LinkKind.PHRASE, print))))
     await journal.write([first], [said])
     stands = await journal.head(Continuation("acme", first.turn.id, print))
-    assert journal.head_at_once(Continuation("acme", first.turn.id, print)) == stands
+    assert journal.head_at_once(Continuation("acme", first.turn.id, print)) in at_once(database, stands)
     assert stands.heads == (await look(journal, HELLO)).heads
     assert [(link.kind, link.conversation) for link in stands.links] == [(LinkKind.ANSWER, "c-1")]
     assert await journal.head(Continuation("other", first.turn.id, print)) == Seen()
@@ -60,7 +68,7 @@ async def test_a_turn_that_is_the_newest_state_is_found_with_all_links_of_its_an
     later = record([*HELLO, assistant("hi there"), user("more")], stands.heads[0])
     await journal.write([later])
     assert await journal.head(Continuation("acme", first.turn.id, print)) == Seen()
-    assert journal.head_at_once(Continuation("acme", first.turn.id, print)) == Seen()
+    assert journal.head_at_once(Continuation("acme", first.turn.id, print)) in at_once(database, Seen())
 
 
 async def test_answers_are_found_by_their_names_inside_their_tenant(journal: Journal) -> None:

@@ -78,6 +78,8 @@ def test_generosity_may_be_a_number_in_a_file_and_in_a_variable(tmp_path: Path, 
 
 
 OTHERWISE = {
+    "store.url": "postgresql://me@db.example.com/memory",
+    "store.password_file": Path("/x"),
     "consolidation.keep": 0.5,
     "recall.floor": 0.4,
     "recall.kinds": ("semantic", "procedural"),

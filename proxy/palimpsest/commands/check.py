@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.status import Status
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy, yes_flag
+from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy, refuse_server, yes_flag
 from palimpsest.domain.errors import MemoryFault
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def _check(given: argparse.Namespace) -> int:
     from palimpsest.store.data_dir import DATABASE_FILE
 
     policy = quiet_policy(given)
+    refuse_server(policy, "check")
     path = policy.data / DATABASE_FILE
     if not path.exists():
         raise MemoryFault(f"examining {path}: it does not exist yet; --data names another folder")

@@ -10,14 +10,15 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from palimpsest.settings.policy import Policy
-from palimpsest.store.data_dir import DATABASE_FILE, make_folder
-from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.data_dir import make_folder
+from palimpsest.store.engine import Engine
+from palimpsest.store.engine.engines import engine_of
 from palimpsest.store.operation.secret import load_secret
 
 T = TypeVar("T")
 
 
-def run(policy: Policy, work: Callable[[Database], Awaitable[T]]) -> T:
+def run(policy: Policy, work: Callable[[Engine], Awaitable[T]]) -> T:
     """
     Do this work on the database of `policy.data`, made where there is none yet, and return its result.
 
@@ -27,7 +28,8 @@ def run(policy: Policy, work: Callable[[Database], Awaitable[T]]) -> T:
     """
     make_folder(policy.data)
     load_secret(policy.data, os.environ)  # a database without one would look as if it had been lost
-    database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
+    store = policy.store
+    database = engine_of(policy.data, policy.archive.synchronous, store.url, store.password_file)
 
     async def working() -> T:
         try:

@@ -15,6 +15,7 @@ import orjson
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, policy_of, quiet_policy, yes_flag
+from palimpsest.core.archive.receipt import is_done
 from palimpsest.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _forget(given: argparse.Namespace) -> int:
             aside.print(f"{missing} any more")
             return FAILED
         out.print_json(data=receipt)
-        if receipt["check"]["clean"]:
+        if is_done(receipt):
             return DONE
         aside.print("erased, but some of it is still on the disk: see check in the receipt, and docs/privacy.md")
         return FAILED

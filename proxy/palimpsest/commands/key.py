@@ -17,7 +17,7 @@ from palimpsest.console.arguments import DONE, FAILED, Command, action_of, quiet
 from palimpsest.domain import ProxyKey
 
 if TYPE_CHECKING:
-    from palimpsest.store.engine.sqlite.database import Database
+    from palimpsest.store.engine import Engine
 
 
 def add_commands(command: Command) -> None:
@@ -45,7 +45,7 @@ def _create(given: argparse.Namespace) -> int:
     from palimpsest.commands import data_folder
     from palimpsest.memory.operation.proxy_keys import KeyService, key_json
 
-    async def create(database: Database) -> tuple[str, ProxyKey]:
+    async def create(database: Engine) -> tuple[str, ProxyKey]:
         limits = (given.user, given.scope, given.expires, given.read_only)
         return await KeyService(database, time.time).create(given.name, given.tenant, *limits)
 
@@ -89,7 +89,7 @@ def _revoke(given: argparse.Namespace) -> int:
 
     aside = terminal.console(is_aside=True)
 
-    async def revoke(database: Database) -> ProxyKey | None:
+    async def revoke(database: Engine) -> ProxyKey | None:
         keys = KeyService(database, time.time)
         key = next((key for key in await keys.listed() if key.id == given.id), None)
         if key is None:

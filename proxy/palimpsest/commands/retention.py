@@ -8,7 +8,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy, yes_flag
+from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy, refuse_server, yes_flag
 
 if TYPE_CHECKING:
     from palimpsest.console.offline import Commands
@@ -70,12 +70,17 @@ def _retention(given: argparse.Namespace) -> int:
 def _vacuum(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
 
+    policy = quiet_policy(given)
+    refuse_server(policy, "vacuum")
+
     async def vacuum(commands: Commands) -> int:
-        path = commands.database.path
+        files = commands.database.files
+        assert files is not None
+        path = files.path
         before = path.stat().st_size
-        await commands.database.vacuum()
-        is_moved = await commands.database.truncate_log()
+        await files.vacuum()
+        is_moved = await files.truncate_log()
         terminal.console().print(f"{before / 1e6:,.1f} MB before, {path.stat().st_size / 1e6:,.1f} MB now")
         return DONE if is_moved else FAILED
 
-    return offline.run(quiet_policy(given), vacuum)
+    return offline.run(policy, vacuum)

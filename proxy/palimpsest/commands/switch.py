@@ -12,7 +12,7 @@ from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, Command, policy_flags, quiet_policy
 
 if TYPE_CHECKING:
-    from palimpsest.store.engine.sqlite.database import Database
+    from palimpsest.store.engine import Engine
 
 
 def add_commands(command: Command) -> None:
@@ -40,7 +40,7 @@ def _enable(given: argparse.Namespace) -> int:
     from palimpsest.commands import data_folder
     from palimpsest.memory.operation.switches import SwitchService
 
-    async def enable(database: Database) -> tuple[bool, list[str]]:
+    async def enable(database: Engine) -> tuple[bool, list[str]]:
         switches = SwitchService(database, time.time)
         return await switches.enable(given.tenant), [off.tenant for off in await switches.off()]
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from palimpsest.domain.errors import PolicyError
 from palimpsest.settings import load, source
 from palimpsest.settings.policy import Policy
 from palimpsest.settings.source import Source
@@ -96,6 +97,17 @@ def source_of(given: argparse.Namespace) -> Source:
 
 def _flags(given: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(given, name, None) for name in (*load.SHORT, load.UPSTREAM)}
+
+
+def refuse_server(policy: Policy, command: str) -> None:
+    """
+    Refuse a command that reads the files of a database where a server has them.
+
+    Raises:
+        PolicyError: `store.url` names one.
+    """
+    if policy.store.url:
+        raise PolicyError(f"{command}: the database is a server's (store.url): use the server's own tools")
 
 
 def quiet_policy(given: argparse.Namespace) -> Policy:

@@ -136,21 +136,21 @@ class Commands:
         found = await trails.find(statement, None, conversation, named)
         if found is None:
             where = f"{named} of {conversation}" if named else conversation
-            raise MemoryFault(f"looking for {where}: not found in {self.database.path}")
+            raise MemoryFault(f"looking for {where}: not found in {self.database.place}")
         return found
 
     async def _missing(self, named: str | None, number: int | None) -> str:
         """Why `explain` has nothing to show."""
         if await self._journal.turn_named(None, None) is None:
-            return f"explaining a request: {NOTHING_YET.format(self.database.path)}"
+            return f"explaining a request: {NOTHING_YET.format(self.database.place)}"
         if named and named.startswith(TURN_PREFIX):
             return (
-                f"looking for {named}: not archived in {self.database.path}; a request that the provider refused with "
+                f"looking for {named}: not archived in {self.database.place}; a request that the provider refused with "
                 "401 or 403, or of a tenant that it never answered, leaves nothing there: the log line with this turn "
                 "has its status"
             )
         which = "the newest turn" if number is None else f"turn {number}"
-        return f"looking for {which} of {named}: not found in {self.database.path}"
+        return f"looking for {which} of {named}: not found in {self.database.place}"
 
     async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
         """
@@ -239,9 +239,9 @@ class Commands:
     async def _tenant_of(self, conversation: str) -> str:
         names = await self._journal.tenants(conversation)
         if not names and not await self._journal.tenants():
-            raise MemoryFault(f"searching: {NOTHING_YET.format(self.database.path)}")
+            raise MemoryFault(f"searching: {NOTHING_YET.format(self.database.place)}")
         if not names:
-            raise MemoryFault(f"searching {self.database.path}: {conversation} is not stored there")
+            raise MemoryFault(f"searching {self.database.place}: {conversation} is not stored there")
         if len(names) > 1:
             newest = ", ".join(names[:TENANTS_NAMED])
             raise PolicyError(f"--tenant: required, because {len(names)} tenants are stored; the newest are: {newest}")
@@ -266,8 +266,8 @@ async def opened(
     try:
         if is_new:
             make_folder(policy.data)
-        elif not commands.database.path.exists():
-            raise MemoryFault(f"opening {commands.database.path}: it does not exist yet; --data names another folder")
+        elif not commands.database.is_there:
+            raise MemoryFault(f"opening {commands.database.place}: it does not exist yet; --data names another folder")
         await commands.database.open()
         yield commands
     finally:

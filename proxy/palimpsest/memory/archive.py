@@ -18,8 +18,7 @@ from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.fresh_passages import EmbedAside
 from palimpsest.memory.recall.recall import Recall
 from palimpsest.settings.policy import Policy
-from palimpsest.store.data_dir import DATABASE_FILE
-from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.engine.engines import engine_of
 from palimpsest.store.journal import Journal
 from palimpsest.store.search.derived import Derived
 
@@ -66,8 +65,9 @@ class Archive:
         self._model_loaded = model_loaded
         self._embed_aside = embed_aside
         self.embedder = embedder
-        self.database = Database(
-            policy.data / DATABASE_FILE, policy.archive.synchronous, lambda: counts.fault("database_replaced")
+        self.database = engine_of(
+            *(policy.data, policy.archive.synchronous, policy.store.url, policy.store.password_file),
+            on_replaced=lambda: counts.fault("database_replaced"),
         )
         self.journal = Journal(self.database)
         self.derived = Derived(self.database, clock)

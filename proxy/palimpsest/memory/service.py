@@ -297,14 +297,14 @@ class MemoryService:
         if self._is_followed:
             return
         self._is_followed = True
-        if self._is_off and self.database.path.exists():
+        if self._is_off and self.database.is_there:
             await self._open_store()
-        if self._is_open or self.database.path.exists():
+        if self._is_open or self.database.is_there:
             await self.follower.look()
         self.supervisor.start("follower", self._follow_on)
 
     async def _follow_on(self) -> None:
-        while not self._is_open and not self.database.path.exists():  # noqa: ASYNC110  # no file tells us that it is there
+        while not self._is_open and not self.database.is_there:  # noqa: ASYNC110  # no file tells us that it is there
             await asyncio.sleep(FOLLOW_SECONDS)
         await self._open_store()
         await self.follower.follow()

@@ -414,6 +414,33 @@ class ArchivePolicy(_Part):
     )
 
 
+class StorePolicy(_Part):
+    """Where what is archived is kept."""
+
+    url: str = Field(
+        "",
+        description="A PostgreSQL database, as postgresql://user@host:5432/name, without a password. While empty, a "
+        "file in the data folder. docs/scaling.md says what differs.",
+    )
+    password_file: Path | None = Field(
+        None, description="File with the password for `url`. It is read for each connection, so it may change."
+    )
+
+    _at_home = field_validator("password_file")(_expanded)
+
+    @field_validator("url")
+    @classmethod
+    def _names_a_database(cls, url: str) -> str:
+        if not url:
+            return url
+        parts = urlsplit(url)
+        if parts.scheme not in ("postgresql", "postgres") or not parts.hostname or len(parts.path) < 2:
+            raise ValueError("must begin with postgresql:// and name a host and a database")
+        if parts.password is not None:
+            raise ValueError("must not contain a password: put it in a file and name that in store.password_file")
+        return url
+
+
 CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
 
 
@@ -777,6 +804,7 @@ class Policy(_Part):
         PressurePolicy(), description="Context windows, and the room kept in them for answers."
     )
     archive: ArchivePolicy = Field(ArchivePolicy(), description="What is written, and how safely.")
+    store: StorePolicy = Field(StorePolicy(), description="Where what is archived is kept.")
     retention: RetentionPolicy = Field(
         RetentionPolicy(), description="How long what is stored is kept. Nothing goes unless this says so."
     )
@@ -814,6 +842,11 @@ class Policy(_Part):
                 "set its auth to held"
             )
         self._models_are_asked_with_keys_of_ours()
+        if self.store.url and self.retention.max_store_bytes != UNLIMITED:
+            raise ValueError(
+                "retention.max_store_bytes with store.url: how much of a server's files is in use cannot be told, and "
+                "all would go: set ages, or the server's own limits"
+            )
         if self.listen.is_loopback or self.tenants.keys or self.tenants.require_key:
             return self
         if held:

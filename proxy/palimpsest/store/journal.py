@@ -283,13 +283,15 @@ class Journal:
 
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
         """The record behind `explain`: the n-th turn (1-based; None = newest) of a conversation."""
+        if number == 0:
+            return None
         if number is None:
             rows = await self._database.read(f"{TURN}{IN_CONVERSATION} DESC LIMIT 1", (conversation, tenant))
         else:
             rows = await self._database.read(
                 f"{TURN}{IN_CONVERSATION} LIMIT 1 OFFSET ?3", (conversation, tenant, number - 1)
             )
-        return None if number == 0 else _turn(rows)
+        return _turn(rows)
 
     async def turn_named(self, tenant: str | None, key: str | None) -> Mapping[str, Any] | None:
         """

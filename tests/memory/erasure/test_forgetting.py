@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from palimpsest.core.archive.receipt import is_genuine
+from palimpsest.core.archive.receipt import is_done, is_genuine
 from palimpsest.core.archive.tombstones import scope_prints
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.redaction.redaction import redacted_name
@@ -27,6 +27,7 @@ from palimpsest.store.search.derived import Derived
 from palimpsest.wire.fingerprint import fingerprint
 from palimpsest.wire.message import read_message
 
+from tests.databases import is_held
 from tests.talking import NOW, Talk, heard, record, system, user
 
 SECRET = b"a secret of thirty-two bytes ....."
@@ -41,14 +42,14 @@ def forgetting(database: Database) -> Forgetting:
 
 
 def is_on_disk(database: Database, words: str = CANARY) -> bool:
-    return any(words.encode() in file.read_bytes() for file in database.path.parent.iterdir())
+    return is_held(database, words)
 
 
 async def erased(forgetting: Forgetting, target: Target) -> Json:
     """The receipt of an erasure that left nothing."""
     receipt = await forgetting.erase(target)
     assert receipt is not None
-    assert receipt["check"]["clean"], receipt
+    assert is_done(receipt), receipt
     assert is_genuine(receipt, SECRET)
     assert CANARY not in str(receipt)
     return receipt
@@ -115,7 +116,8 @@ async def test_the_receipt_says_until_when_backups_hold_it(
     await Talk(journal).say(CANARY)
     forgetting = Forgetting(database, SECRET, lambda: NOW + 1, backups=lambda: backups, settle_seconds=0.0)
     receipt = await erased(forgetting, Target(conversation="c-1"))
-    assert receipt["not_covered"][0].endswith(f"hold it until {until}")
+    backups = [place for place in receipt["not_covered"] if place.startswith("backups")]
+    assert backups and all(place.endswith(f"hold it until {until}") for place in backups)
 
 
 async def test_what_is_not_stored_is_never_a_success(journal: Journal, forgetting: Forgetting) -> None:
@@ -294,7 +296,7 @@ async def test_other_tenants_keep_the_same_words(database: Database, journal: Jo
         await forgetting.erase(Target(conversation="c-1"))
     before = await database.read("SELECT * FROM content WHERE tenant = 2")
     receipt = await erased(forgetting, Target(tenant="acme", conversation="c-1"))
-    assert receipt["check"]["said_elsewhere"] > 0
+    assert receipt["check"]["said_elsewhere"] > 0 or not receipt["check"]["searched"]
     assert await database.read("SELECT * FROM content WHERE tenant = 2") == before
     await erased(forgetting, Target(tenant="globex"))
     assert not is_on_disk(database)
@@ -520,6 +522,7 @@ async def test_an_answer_goes_with_its_request_though_it_came_later(
     assert bool(await database.read("SELECT id FROM conversation")) is goes_on
 
 
+@pytest.mark.sqlite
 async def test_an_erasure_that_was_cut_off_is_finished_at_the_next_start(
     database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:

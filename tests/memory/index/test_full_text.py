@@ -156,7 +156,7 @@ async def test_no_terms_ask_for_nothing(past: Past) -> None:
 async def test_an_index_that_cannot_be_read_is_a_fault_and_not_an_empty_answer(past: Past) -> None:
     await past.say("the red boat")
     watched = Watched(past.database)
-    watched.fault = "memory_text"
+    watched.fault = "passages_holding"
     here = await scope(past)
     with pytest.raises(MemoryFault):
         await watched.ask(lambda ask: module.find(ask, here, table(ask, here), ["boat"]))

@@ -118,6 +118,7 @@ async def test_vectors_of_any_model_are_compared_small_scope_or_large(past: Past
     assert int(cosines.argmax()) == 777 and cosines[777] == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.sqlite
 async def test_damaged_vectors_do_not_count(past: Past) -> None:
     await past.say("the red boat")
     await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (1, ?, x'00ff')", [(MODEL,)])])
@@ -209,6 +210,7 @@ async def test_tables_that_hold_little_are_bounded_in_number(past: Past) -> None
     assert repr(tables) == "<PassageTables [3 scopes, 3 passages]>"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("reach", list(Reach))
 async def test_where_the_room_begins_in_a_scope_is_read_from_its_own_index(past: Past, reach: Reach) -> None:
     for number in range(3):
@@ -279,6 +281,7 @@ async def test_tenants_never_share_a_table(past: Past) -> None:
     assert len(ours) == len(theirs) == 1 and ours.ids[0] != theirs.ids[0]
 
 
+@pytest.mark.sqlite
 async def test_a_large_scope_is_read_in_slices_and_keeps_what_it_has_when_cut_short(past: Past) -> None:
     count = 2 * module.SLICE_PASSAGES + 7
     await past.say("the red boat")

@@ -144,6 +144,7 @@ async def test_passage_that_cannot_be_embedded_is_set_aside_and_takes_no_other_w
     assert not await house.indexer.index_batch(), "it is not claimed again"
 
 
+@pytest.mark.sqlite
 async def test_passage_that_was_set_aside_is_found_by_its_words_and_tried_again_by_a_rebuild(house: House) -> None:
     await house.past.say("this is poison")
     assert await house.indexer.index_batch()
@@ -176,6 +177,7 @@ async def test_process_that_was_killed_from_outside_costs_nothing_but_time(house
     assert PROBE in house.embedder.embedded
 
 
+@pytest.mark.sqlite
 async def test_vector_that_the_store_refuses_is_set_aside_and_the_rest_is_saved(house: House) -> None:
     *_, refused = await house.past.say("one", "two", "three", "four")
     await house.database.write(

@@ -358,7 +358,7 @@ def test_wanted_values_are_found_among_many_whatever_bits_they_end_in() -> None:
     assert module._among(values, wanted).tolist() == np.isin(values, wanted).tolist()
 
 
-@pytest.mark.parametrize("where", ["FROM tenant", "FROM memory", "memory_text", "JOIN vector", "JOIN content"])
+@pytest.mark.parametrize("where", ["FROM tenant", "FROM memory", "passages_holding", "JOIN vector", "JOIN content"])
 async def test_what_cannot_be_read_is_a_fault_and_not_nothing(
     past: Past, embedder: WordEmbedder, counts: Counts, lost: frozenset[int], where: str
 ) -> None:

@@ -252,6 +252,7 @@ def steps(database: Database, whose: FactScope) -> int:
     return taken
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("user", ["ann", ""])
 @pytest.mark.parametrize("sign", ["=", "+"])
 async def test_what_is_current_is_found_without_reading_what_it_superseded(past: Past, user: str, sign: str) -> None:
@@ -263,6 +264,7 @@ async def test_what_is_current_is_found_without_reading_what_it_superseded(past:
     assert steps(past.database, whose) < 1.5 * few
 
 
+@pytest.mark.sqlite
 async def test_of_many_that_stand_only_those_are_read_that_are_asked_for(past: Past) -> None:
     await say(past, *(f"likes + {number}" for number in range(PAGE + 20)))
     many = steps(past.database, ANN)

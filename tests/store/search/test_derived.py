@@ -71,6 +71,7 @@ async def test_lease_that_no_clock_of_now_can_have_given_holds_nothing_up(
     assert await claim(derived, worker="another") == []
 
 
+@pytest.mark.sqlite
 async def test_vectors_of_another_model_are_dropped_in_pieces_and_found_by_their_index(
     journal: Journal, derived: Derived, database: Database
 ) -> None:
@@ -214,6 +215,7 @@ async def test_rebuild_that_was_cut_off_is_finished_by_somebody_else(
     assert {count for _, count in said} == {1}
 
 
+@pytest.mark.sqlite
 async def test_message_that_a_rebuild_cannot_take_is_set_aside_and_all_others_are_findable(
     journal: Journal, derived: Derived, database: Database
 ) -> None:

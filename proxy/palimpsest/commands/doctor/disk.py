@@ -15,7 +15,8 @@ from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, war
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE, FOLDER_MODE, refuse_network_file_system
-from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.engine.engines import engine_of
+from palimpsest.store.engine.room import store_size
 from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, load_secret
 from palimpsest.store.operation.switches import EVERYBODY, switched_off
 from palimpsest.store.schema import VERSION
@@ -79,27 +80,32 @@ def secret(data: Path, environment: Mapping[str, str]) -> Finding:
 
 async def store(policy: Policy) -> Finding:
     """Whether the database can be opened, and has a version that is known."""
-    database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
-    if not database.path.exists():
-        return ok("store", f"{database.path} does not exist yet; the first start creates it")
-    was_open_to_others = bool(stat.S_IMODE(database.path.stat().st_mode) & _OTHERS)  # opening it changes that
+    try:
+        database = engine_of(policy.data, policy.archive.synchronous, policy.store.url, policy.store.password_file)
+    except PolicyError as error:
+        return refusal("store", error)
+    if not database.is_there:
+        return ok("store", f"{database.place} does not exist yet; the first start creates it")
+    files = database.files
+    was_open_to_others = files and stat.S_IMODE(files.path.stat().st_mode) & _OTHERS  # opening it changes that
     try:
         await database.open()
         conversations, turns = await database.ask(lambda ask: (count(ask, "conversations"), count(ask, "turns")))
         off = await database.ask(switched_off)
+        size = (await database.ask(store_size)).bytes / MEGABYTE
     except (MemoryFault, PolicyError) as error:
         return refusal("store", error)
     finally:
         await database.close()
-    size = database.path.stat().st_size / MEGABYTE
     if was_open_to_others:
-        return warning("store", f"others could read {database.path}", "nothing; the permissions were changed just now")
+        return warning("store", f"others could read {database.place}", "nothing; the permissions were changed just now")
     if off:
         whose = ", ".join(one.tenant or "everybody" for one in off)
         reasons = "; ".join(one.reason for one in off if one.reason)
         found = f"memory is switched off for {whose}" + (f": {reasons}" if reasons else "")
         return warning("store", found, f"palimpsest enable{'' if off[0].tenant == EVERYBODY else ' --tenant NAME'}")
-    found = f"version {VERSION}, {conversations:,} conversations, {turns:,} turns, {size:,.1f} MB"
+    where = f"{database.place}, " if files is None else ""
+    found = f"{where}version {VERSION}, {conversations:,} conversations, {turns:,} turns, {size:,.1f} MB"
     return ok("store", found)
 
 

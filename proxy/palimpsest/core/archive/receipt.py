@@ -17,6 +17,11 @@ import orjson
 from palimpsest.domain import Json
 
 BACKUPS = "backups and snapshots of the data folder: they hold it until"
+ON_SERVER = (
+    "the files of the database server, which cannot be searched from here: rows that are gone stay in its tables until "
+    "a vacuum, in its write-ahead log until that is used again, and on its standbys"
+)
+SERVER_BACKUPS = "backups of the database server: they hold it until"
 NOT_COVERED = (
     "the provider: it has seen every request, and keeps them by its own rules",
     "the client's own history: it may send it again, which is recognised and not kept",
@@ -27,14 +32,23 @@ NOT_COVERED = (
 SIGNATURE = "signature"
 
 
-def not_covered(backups_until: str = "") -> list[str]:
+def not_covered(backups_until: str = "", is_on_server: bool = False) -> list[str]:
     """
     What an erasure does not reach, in words.
 
     Args:
         backups_until: the day after which no backup holds it any more; "": nobody has said how long they are kept.
+        is_on_server: a database server has the rows.
     """
-    return [f"{BACKUPS} {backups_until or 'they are deleted'}", *NOT_COVERED]
+    until = backups_until or "they are deleted"
+    server = (ON_SERVER, f"{SERVER_BACKUPS} {until}") if is_on_server else ()
+    return [*server, f"{BACKUPS} {until}", *NOT_COVERED]
+
+
+def is_done(receipt: Json) -> bool:
+    """Whether nothing that could be searched holds any of it."""
+    check = receipt["check"]
+    return bool(check["clean"] or not check["searched"])
 
 
 def signed(receipt: Mapping[str, Any], secret: bytes) -> Json:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from starlette.responses import Response
 
+from palimpsest.core.archive.receipt import is_done
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.replies import json_reply
@@ -89,6 +90,9 @@ class DiskCheck:
     samples: Annotated[int, Field(description="Number of samples of the erased text that were searched for.")]
     said_elsewhere: Annotated[int, Field(description="Samples that are also part of other messages.")]
     left: Annotated[int, Field(description="Samples found that no other message explains.")]
+    searched: Annotated[
+        bool, Field(description="Whether it was searched; the files of a database server cannot be searched.")
+    ]
     log_emptied: Annotated[bool, Field(description="Whether the database's write-ahead log was emptied.")]
 
 
@@ -153,4 +157,4 @@ class ForgetRoutes(Routes):
         receipt = await self._archive.forgetting.erase(target)
         if receipt is None:
             raise Refused(404, NOTHING)
-        return json_reply(receipt, 200 if receipt["check"]["clean"] else NOT_CLEAN)
+        return json_reply(receipt, 200 if is_done(receipt) else NOT_CLEAN)

@@ -141,7 +141,7 @@ class Consolidator:
         """
         await self._database.open()
         outcome = Outcome()
-        if not dry_run and (self._busy.locked() or not await self._batches.hold()):
+        if not dry_run and (self._busy.locked() or not await self._batches.hold() or self._busy.locked()):
             outcome.was_alone = False
             return outcome
         async with nullcontext() if dry_run else self._busy:

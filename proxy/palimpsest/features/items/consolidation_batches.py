@@ -64,6 +64,7 @@ class Batches:
         self._counts = counts
         self._clock = clock
         self._held_until_ms = 0
+        self._holding = asyncio.Lock()
 
     async def transact(self, work: Callable[[Transaction], T]) -> T:
         """
@@ -111,6 +112,10 @@ class Batches:
 
     async def hold(self) -> bool:
         """Whether this process is the one that consolidates; it stays so for a while."""
+        async with self._holding:
+            return await self._hold()
+
+    async def _hold(self) -> bool:
         now_ms = int(self._clock() * 1000)
         until_ms = now_ms + int(LOCK_SECONDS * 1000) + random.randrange(1000)
         if self._held_until_ms - now_ms > LOCK_SECONDS * 500:  # more than half of it is left

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, Command, policy_flags, quiet_policy
+from palimpsest.console.arguments import DONE, Command, policy_flags, quiet_policy, refuse_server
 
 if TYPE_CHECKING:
     from palimpsest.features.transfer.backup_file import Manifest
@@ -50,6 +50,7 @@ def _backup(given: argparse.Namespace) -> int:
     from palimpsest.features.transfer.backups import back_up
 
     policy = quiet_policy(given)
+    refuse_server(policy, "backup")
     with terminal.console(is_aside=True).status("copying") as status:
         manifest = back_up(
             policy.data,
@@ -72,6 +73,7 @@ def _restore(given: argparse.Namespace) -> int:
     from palimpsest.features.transfer.backups import restore
 
     policy = quiet_policy(given)
+    refuse_server(policy, "restore")
     done = asyncio.run(
         restore(
             given.file,

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 
 import structlog
 
@@ -32,9 +33,8 @@ from palimpsest.memory.erasure.targets import (
     scope_prints_of,
 )
 from palimpsest.settings.policy import FOREVER
-from palimpsest.store.engine import Transaction
+from palimpsest.store.engine import Engine, Files, Transaction
 from palimpsest.store.engine.full_text import merge_some, optimise
-from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.engine.sqlite.remains import Remains, known_words, samples, search, unexplained
 from palimpsest.store.erasure.erasure import (
     erase_conversation,
@@ -66,7 +66,7 @@ class Forgetting:
 
     def __init__(
         self,
-        database: Database,
+        database: Engine,
         secret: bytes,
         clock: Clock,
         vacuum_bytes: float = VACUUM_BYTES,
@@ -115,7 +115,8 @@ class Forgetting:
             erase = functools.partial(self._erase, erased)
             await self._selection.run_in_rounds(selected, self._clock, mark, erase)
             left, is_emptied = await self._prove(erased)
-            if left.is_clean and is_emptied:
+            is_clean = left is not None and left.is_clean and is_emptied
+            if is_clean or left is None:
                 await self._database.transact(mark_finished)
         body = {
             "id": secrets.token_hex(8),
@@ -128,10 +129,13 @@ class Forgetting:
                 "texts_that_stand_elsewhere": planned["texts_that_stand_elsewhere"],
                 "tombstones": "keyed fingerprints of what was erased, so that a resend is not kept again",
             },
-            "check": {**asdict(left), "log_emptied": is_emptied, "clean": left.is_clean and is_emptied},
-            "not_covered": not_covered(self._backups_until(selected.at)),
+            "check": {
+                **asdict(left or Remains(0, 0, 0, 0, 0)),
+                **{"log_emptied": is_emptied, "clean": is_clean, "searched": left is not None},
+            },
+            "not_covered": not_covered(self._backups_until(selected.at), is_on_server=left is None),
         }
-        log.info("erased on request", messages=erased.counts["messages"], left=left.left)
+        log.info("erased on request", messages=erased.counts["messages"], left=left and left.left)
         return signed(body, self._secret)
 
     async def erase_again(self, plans: Sequence[Plan]) -> Mapping[str, int]:
@@ -146,8 +150,8 @@ class Forgetting:
             for plan in plans:
                 await self._erase(erased, plan, self._clock())
             left, is_emptied = await self._prove(erased)
-        if not (left.is_clean and is_emptied):
-            raise MemoryFault(f"erasing from {self._database.path}: some of it is still on the disk")
+        if left is not None and not (left.is_clean and is_emptied):
+            raise MemoryFault(f"erasing from {self._database.place}: some of it is still on the disk")
         return dict(erased.counts)
 
     def _backups_until(self, at: float) -> str:
@@ -173,7 +177,7 @@ class Forgetting:
         if not await self._database.ask(is_unfinished):
             return
         await self._merge()
-        if await self._database.truncate_log():
+        if self._database.files is None or await self._database.files.truncate_log():
             await self._database.transact(mark_finished)
             log.info("an interrupted erasure is finished")
 
@@ -213,27 +217,34 @@ class Forgetting:
             )
         await self._database.transact(functools.partial(erase_tenant_if_empty, tenant=plan.tenant))
 
-    async def _prove(self, erased: Erased) -> tuple[Remains, bool]:
-        """Clean up and look, harder each time that something is left. Whether the log could be emptied, too."""
+    async def _prove(self, erased: Erased) -> tuple[Remains | None, bool]:
+        """
+        Clean up and look, harder each time that something is left. Whether the log could be emptied, too.
+
+        None: a server has the files, and nobody here can look.
+        """
+        files = self._database.files
+        if files is None:
+            return None, False
         known = await self._database.ask(functools.partial(known_words, words=erased.words))
         wanted = samples(erased.texts, erased.words - known)
         # the last one twice: where others never stop reading, the log is still full of the pages from before it
-        for clean in (self._merge, self._optimise, self._vacuum, self._vacuum):
+        vacuum = functools.partial(self._vacuum, files)
+        for clean in (self._merge, self._optimise, vacuum, vacuum):
             await clean()
-            is_emptied = await self._database.truncate_log()
-            left = await self._look(wanted)
+            is_emptied = await files.truncate_log()
+            left = await self._look(files.path, wanted)
             if left.is_clean and is_emptied:
                 break
         return left, is_emptied
 
-    async def _look(self, wanted: Sequence[bytes]) -> Remains:
+    async def _look(self, path: Path, wanted: Sequence[bytes]) -> Remains:
         """
         Search the disk for these samples.
 
         Others write meanwhile: a row that stood in the file when it was searched, and is gone when it is asked for,
         explains nothing. So what is left is looked for again: what lies there without a row stays where it is.
         """
-        path = self._database.path
         searched = await search(path, wanted)
         left = await self._database.ask(functools.partial(unexplained, searched, wanted, WORDS))
         explained = len(searched.found) - len(left)
@@ -254,6 +265,6 @@ class Forgetting:
     async def _optimise(self) -> None:
         await self._database.transact(optimise)
 
-    async def _vacuum(self) -> None:
-        if self._database.path.stat().st_size <= self._vacuum_bytes:
-            await self._database.vacuum()
+    async def _vacuum(self, files: Files) -> None:
+        if files.path.stat().st_size <= self._vacuum_bytes:
+            await files.vacuum()

@@ -28,7 +28,8 @@ from palimpsest.domain.ports import Clock, Counts
 from palimpsest.settings.policy import RetentionPolicy
 from palimpsest.store.engine import Engine, Row, Transaction
 from palimpsest.store.engine.full_text import merge_some
-from palimpsest.store.engine.sqlite.room import FileSize, file_size, give_back
+from palimpsest.store.engine.room import StoreSize, store_size
+from palimpsest.store.engine.sqlite.room import give_back
 from palimpsest.store.erasure.erasure import (
     erase_conversation,
     erase_messages,
@@ -93,7 +94,7 @@ class Overview:
 
     due: Counter[str] = field(default_factory=Counter)
     oldest_seconds: dict[str, float] = field(default_factory=dict)
-    file: FileSize = field(default_factory=lambda: FileSize(0, 0, 0))
+    file: StoreSize = field(default_factory=lambda: StoreSize(0, 0, 0))
 
     def to_json(self) -> Json:
         """As JSON."""
@@ -185,7 +186,7 @@ class Sweeper:
             self._counts.add("retention_rows_swept", rows, kind)
         if sweep.swept:
             log.info("erased what was due", messages=sum(sweep.swept.values()))
-        sweep.bytes = (await self._database.ask(file_size)).bytes
+        sweep.bytes = (await self._database.ask(store_size)).bytes
         return sweep
 
     async def overview(self) -> Overview:
@@ -197,7 +198,7 @@ class Sweeper:
             for one in due:
                 found.take(one, now)
             if not last:
-                found.file = await self._database.ask(file_size)
+                found.file = await self._database.ask(store_size)
                 return found
 
     async def _hold(self) -> bool:
@@ -305,9 +306,9 @@ class Sweeper:
         """Erase the oldest messages of all until the file is small enough."""
         if not (most := size_bytes(self._policy().max_store_bytes)):
             return True
-        if (await self._database.ask(file_size)).used_bytes <= most:
+        if (await self._database.ask(store_size)).used_bytes <= most:
             return True
-        while (await self._database.ask(file_size)).used_bytes > most * (1 - SPARE_SHARE):
+        while (await self._database.ask(store_size)).used_bytes > most * (1 - SPARE_SHARE):
             if self._is_unmerged and not await self._merge(sweep, ends, is_urgent=True):
                 return False
             found = await self._database.ask(functools.partial(oldest_of_all, after=self._oldest, limit=OLDEST))
@@ -384,7 +385,7 @@ class Sweeper:
     async def _shrink(self, sweep: Sweep, ends: float) -> bool:
         """Give free pages back to the disk."""
         while perf_counter() < ends:
-            size = await self._database.ask(file_size)
+            size = await self._database.ask(store_size)
             if size.free_pages <= FREE_PAGES:
                 return True
             await self._database.transact(functools.partial(give_back, pages=VACUUM_PAGES))

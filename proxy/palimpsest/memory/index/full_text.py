@@ -61,7 +61,7 @@ def _rows(ask: Ask, scope: Scope, table: PassageTable, terms: Sequence[str]) -> 
     fresh = [term for term, (upto, _) in known.items() if upto < len(table)]
     is_confined = len(table) < CONFINED_SHARE * last_passage(ask)
     wanted = [(term, _last_id(table, known[term][0])) for term in fresh]
-    for term, ids in postings(ask, wanted, scope.terms if is_confined else ()):
+    for term, ids in postings(ask, scope.tenant, wanted, scope.terms if is_confined else ()):
         new = table.rows_of(np.fromstring(ids, np.int64, sep=","))
         known[term] = len(table), np.concatenate([known[term][1], new])
         if len(known[term][1]) >= COMMON_PASSAGES:

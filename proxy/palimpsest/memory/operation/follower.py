@@ -15,7 +15,7 @@ import structlog
 
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import ArchiveCounts
-from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.operation.changes import counters
 
 LOOK_SECONDS = 0.5  # between looks: a change is known everywhere within a second
@@ -38,7 +38,7 @@ class _Listener:
 class Follower:
     """Looks at the counters of one database. Run `follow` in the background."""
 
-    def __init__(self, database: Database, counts: ArchiveCounts, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(self, database: Engine, counts: ArchiveCounts, look_seconds: float = LOOK_SECONDS) -> None:
         self._database = database
         self._counts = counts
         self._look_seconds = look_seconds

@@ -41,8 +41,7 @@ from palimpsest.memory.recording.archive_frames import (
 from palimpsest.memory.recording.archive_writer import ArchiveWriter
 from palimpsest.memory.recording.write_batch import Item, Outcome, RequestItem, WriterState
 from palimpsest.memory.supervision import Supervisor
-from palimpsest.store.data_dir import DATABASE_FILE
-from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.engine.engines import engine_of
 from palimpsest.store.journal import Journal
 from palimpsest.store.operation import changes
 from palimpsest.store.search.derived import Derived
@@ -89,9 +88,9 @@ class ArchiveWorker:
         policy = begin.policy
         self._stream = writer
         self._counts = counts = RelayedCounts()
-        self._database = Database(
-            policy.data / DATABASE_FILE, policy.archive.synchronous
-        )  # the owner counts where that is replaced
+        self._database = engine_of(  # the owner counts where that is replaced
+            policy.data, policy.archive.synchronous, policy.store.url, policy.store.password_file
+        )
         journal = Journal(self._database)
         self._writer = ArchiveWriter(journal, counts, begin.secret, time.time, policy.archive.redact)
         self._embedder = LocalEmbedder(policy.model, counts, loads=Use.PASSAGES)

@@ -9,6 +9,7 @@ depends on how.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -41,6 +42,20 @@ class Transaction(Protocol):
         """Let nobody else add to this table until the end, so that its ids rise in the order of commits."""
 
 
+class Files(Protocol):
+    """What an engine that keeps its files itself can do for them."""
+
+    @property
+    def path(self) -> Path:
+        """Of the database; others lie beside it."""
+
+    async def truncate_log(self) -> bool:
+        """Leave no old page in the log; False: others read on."""
+
+    async def vacuum(self) -> None:
+        """Write the whole database anew."""
+
+
 class Engine(Protocol):
     """
     A database that is asked and written to. Every failure is a `MemoryFault` that says what to try.
@@ -49,6 +64,19 @@ class Engine(Protocol):
     """
 
     writes: int  # committed
+    replaced: int  # times that its files turned out to be others than those that were opened
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there may be something to open; False: `open` makes it."""
+
+    @property
+    def files(self) -> Files | None:
+        """Its files; None: a server has them, and looks after them."""
 
     @property
     def error(self) -> str:
@@ -60,6 +88,14 @@ class Engine(Protocol):
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+    async def follow_file(self) -> None:
+        """
+        Open it anew where that has failed, or its files were replaced since, as whoever writes does by itself.
+
+        Raises:
+            MemoryFault, PolicyError: it cannot be used now.
+        """
 
     async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
         """Rows of one SELECT. Cancelling interrupts it."""

@@ -13,13 +13,15 @@ Statements are standard SQL, with these names for what the standard has no commo
     zeros_for(text)                   a text of as many bytes, all "0"
     utc_day(seconds)                  2026-11-22
     glob(pattern, text)               whether the text matches: * ? [...]
+    free_pages()  page_bytes()        of it, pages that can be given back, and how large one is
     stored_bytes()                    how large the whole database is
+    passages_holding(tenant, words, id)  the passages behind that one that the full-text index finds, in one text
     last_id                           a table: by `name` of another table the last id given there, `seq`
     INNER JOIN                        a JOIN whose left side is read first, whatever the planner thinks of it
     /*+ INDEX(name) */                behind a table: the index to read it by
     /*+ NO_INDEX */                   in front of a column: no index of it
 
-SQLite has no functions written in SQL, so there these are replaced; PostgreSQL defines them (`postgres.sql`).
+SQLite has no functions written in SQL, so there these are replaced; PostgreSQL defines them (`postgres/functions.sql`).
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ class Dialect(dict[str, str]):
         return text
 
 
+HOLDING = "(SELECT group_concat(rowid) FROM memory_text WHERE ? > 0 AND memory_text MATCH ? AND rowid > ?)"
 SIZE = r"length(CAST(\1 AS BLOB))"
 
 SQLITE = Dialect(
@@ -63,6 +66,9 @@ SQLITE = Dialect(
         (r"\bzeros_for\(([\w.]+)\)", f"substr(hex(zeroblob(({SIZE} + 1) / 2)), 1, {SIZE})"),
         (r"\butc_day\(([\w.]+)\)", r"strftime('%Y-%m-%d', \1, 'unixepoch')"),
         (r"\bstored_bytes\(\)", "(SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)"),
+        (r"\bpassages_holding\(\?, \?, \?\)", HOLDING),
+        (r"\bfree_pages\(\)", "(SELECT freelist_count FROM pragma_freelist_count)"),
+        (r"\bpage_bytes\(\)", "(SELECT page_size FROM pragma_page_size)"),
         (r"\bgreatest\(", "max("),
         (r"\bleast\(", "min("),
         (r"\blast_id\b", "sqlite_sequence"),

@@ -1,5 +1,5 @@
 """
-The full-text index: which passages hold a term, in a table of SQLite's FTS5.
+The full-text index: which passages hold a term, in a table of SQLite's FTS5 or that of `postgres/full_text.sql`.
 
 Tokens are what `core/archive/chunking.py` made, split at spaces only: signs that join an identifier do not part it. A
 row ends with the two tokens of `digest.scope_terms`. Text never reaches MATCH raw: it comes as terms, quoted.
@@ -17,8 +17,12 @@ CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars
 CLEAR = (("DROP TABLE memory_text", [()]), (MAKE, [()]))
 """Statements that leave the index empty: much sooner than its rows would go."""
 
-POSTINGS = "SELECT ?, group_concat(rowid) FROM memory_text WHERE memory_text MATCH ? AND rowid > ?"
+POSTINGS = "SELECT ?, passages_holding(?, ?, ?)"
 THESE = "rowid IN (SELECT value FROM numbers(?))"
+ZEROS = f"UPDATE memory_text SET tokens = zeros_for(tokens) WHERE {THESE}"
+MERGE = "INSERT INTO memory_text(memory_text, rank) VALUES ('merge', ?)"
+OPTIMISE = "INSERT INTO memory_text(memory_text) VALUES ('optimize')"
+CHANGES = "SELECT total_changes()"
 NOT_IN_INDEX = "SELECT count(*) FROM memory LEFT JOIN memory_text_content AS c ON c.id = memory.id WHERE c.id IS NULL"
 IN_INDEX_ALONE = (
     "SELECT count(*) FROM memory_text_content AS c LEFT JOIN memory ON memory.id = c.id WHERE memory.id IS NULL"
@@ -41,7 +45,7 @@ def tokens_of(ask: Ask, passages: str) -> list[Row]:
 
 def put_zeros(transaction: Transaction, passages: str) -> None:
     """Put as many zeros in the place of the tokens of these passages (a JSON list)."""
-    transaction.write(f"UPDATE memory_text SET tokens = zeros_for(tokens) WHERE {THESE}", [(passages,)])
+    transaction.write(ZEROS, [(passages,)])
 
 
 def remove(transaction: Transaction, passages: str) -> None:
@@ -59,13 +63,15 @@ def strays(ask: Ask) -> tuple[int, int]:
     return int(ask(NOT_IN_INDEX)[0][0]), int(ask(IN_INDEX_ALONE)[0][0])
 
 
-def postings(ask: Ask, wanted: Sequence[tuple[str, int]], within: Sequence[str] = ()) -> list[tuple[str, str]]:
+def postings(
+    ask: Ask, tenant: int, wanted: Sequence[tuple[str, int]], within: Sequence[str] = ()
+) -> list[tuple[str, str]]:
     """
-    Which passages hold each term, of all tenants.
+    Which passages hold each term: all of the tenant's, and perhaps others.
 
     Args:
         wanted: different terms, each with the id of the last passage that is already known.
-        within: tokens that a passage must hold too; see `Scope.terms`.
+        within: tokens that passages should hold too, see `Scope.terms`: those that do not may be left out.
 
     Returns:
         Each term with the ids of the passages behind that last one, rising, with commas between.
@@ -73,7 +79,7 @@ def postings(ask: Ask, wanted: Sequence[tuple[str, int]], within: Sequence[str] 
     if not wanted:
         return []
     also = "".join(f" AND {_quoted(token)}" for token in within)
-    args = [arg for term, last_id in wanted for arg in (term, _quoted(term) + also, last_id)]
+    args = [arg for term, last_id in wanted for arg in (term, tenant, _quoted(term) + also, last_id)]
     return [(term, listed or "") for term, listed in ask(" UNION ALL ".join([POSTINGS] * len(wanted)), args)]
 
 
@@ -87,15 +93,15 @@ def merge_some(transaction: Transaction, pages: int) -> int:
     Returns:
         How many rows changed; fewer than 2 mean that there was nothing to merge (SQLite's documentation of FTS5).
     """
-    ((before,),) = transaction.read("SELECT total_changes()")
-    transaction.write("INSERT INTO memory_text(memory_text, rank) VALUES ('merge', ?)", [(pages,)])
-    ((after,),) = transaction.read("SELECT total_changes()")
+    ((before,),) = transaction.read(CHANGES)
+    transaction.write(MERGE, [(pages,)])
+    ((after,),) = transaction.read(CHANGES)
     return int(after - before)
 
 
 def optimise(transaction: Transaction) -> None:
     """Merge all segments of the index into one, at once."""
-    transaction.write("INSERT INTO memory_text(memory_text) VALUES ('optimize')")
+    transaction.write(OPTIMISE)
 
 
 def _quoted(term: str) -> str:

@@ -92,7 +92,7 @@ def act(transaction: Transaction, run: int, actions: Sequence[Action], at: float
     done = []
     for action in actions:
         found = transaction.read(
-            "SELECT 1 FROM item WHERE id = ?1 AND (?3 OR (state = 'current' AND heir = 0))"
+            "SELECT 1 FROM item WHERE id = ?1 AND (?3 <> 0 OR (state = 'current' AND heir = 0))"
             " AND (?2 = 0 OR EXISTS (SELECT 1 FROM item WHERE id = ?2))",
             (action.item, action.heir, action.what == "related"),
         )

@@ -33,7 +33,7 @@ SELECTED = SOURCES.format(
     " AND (?6 = '' OR conversation.scope = ?6)"
 )
 AT = SOURCES.format("turn.key = ? AND occurrence.position = ?")
-STATED = "SELECT id FROM fact WHERE occurrence = ? AND subject = ? AND slot = ? AND (? OR lower(value) = lower(?))"
+STATED = "SELECT id FROM fact WHERE occurrence = ? AND subject = ? AND slot = ? AND (? <> 0 OR lower(value) = lower(?))"
 
 
 def forgotten(ask: Ask, selection: Selection, after: int, key_of: KeyOf) -> tuple[int, list[ForgottenFact]]:

@@ -20,7 +20,7 @@ import structlog
 
 from palimpsest.domain.errors import DataFault, MemoryFault, faults
 from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
-from palimpsest.store.engine import Ask, Row, Statement, Transaction, Whose
+from palimpsest.store.engine import Ask, Files, Row, Statement, Transaction, Whose
 from palimpsest.store.engine.sqlite.checkpoints import EMPTY, Checkpoints
 from palimpsest.store.engine.sqlite.connection import Connection, InterruptibleRead, NearReader, in_transaction
 from palimpsest.store.engine.sqlite.failures import ADVICE, LOCKED, REOPEN_AFTER, code_of, is_of_the_data
@@ -83,6 +83,21 @@ class Database:
 
     def __repr__(self) -> str:
         return f"<Database {self.path} [{self.error or ('open' if self._writer else 'closed')}]>"
+
+    @property
+    def place(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a file."""
+        return self.path.exists()
+
+    @property
+    def files(self) -> Files:
+        """Its own."""
+        return self
 
     @property
     def error(self) -> str:

@@ -1,28 +1,10 @@
 """
-The room that the database file takes, and giving back what is free of it.
+Giving back what is free of the database file.
 """
 
 from __future__ import annotations
 
-from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Transaction
-
-
-@frozen
-class FileSize:
-    """Bytes of the database file, and of those that hold something."""
-
-    bytes: int
-    used_bytes: int
-    free_pages: int
-
-
-def file_size(ask: Ask) -> FileSize:
-    """How large the file is."""
-    ((page,),) = ask("PRAGMA page_size")
-    ((pages,),) = ask("PRAGMA page_count")
-    ((free,),) = ask("PRAGMA freelist_count")
-    return FileSize(page * pages, page * (pages - free), free)
+from palimpsest.store.engine import Transaction
 
 
 def give_back(transaction: Transaction, pages: int) -> None:

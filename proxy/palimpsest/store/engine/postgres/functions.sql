@@ -1,4 +1,4 @@
--- What statements of store/ call and PostgreSQL does not have: see dialect.py.
+-- What statements of store/ call and PostgreSQL does not have: see store/engine/dialect.py.
 
 CREATE FUNCTION numbers(list text) RETURNS TABLE(key bigint, value bigint) IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
     SELECT place - 1, element::bigint FROM json_array_elements_text(list::json) WITH ORDINALITY AS one(element, place)
@@ -47,7 +47,12 @@ $$;
 CREATE FUNCTION stored_bytes() RETURNS bigint STABLE LANGUAGE sql AS $$
     SELECT pg_database_size(current_database())
 $$;
-CREATE TABLE last_id (                      -- the last id ever given in a table
-    name TEXT PRIMARY KEY,
-    seq BIGINT NOT NULL
-);
+CREATE FUNCTION free_pages() RETURNS bigint IMMUTABLE LANGUAGE sql AS $$
+    SELECT 0::bigint    -- the server gives them back by itself
+$$;
+CREATE FUNCTION page_bytes() RETURNS bigint IMMUTABLE LANGUAGE sql AS $$
+    SELECT 8192::bigint
+$$;
+CREATE VIEW last_id AS                      -- the last id ever given in a table
+    SELECT regexp_replace(sequencename, '_[a-z]+_seq$', '') AS name, coalesce(last_value, 0) AS seq
+    FROM pg_sequences WHERE schemaname = current_schema();

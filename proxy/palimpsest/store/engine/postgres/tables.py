@@ -1,0 +1,65 @@
+"""
+The tables on a server, made in one transaction by whoever comes first.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.store.engine import full_text
+from palimpsest.store.engine.dialect import POSTGRES
+from palimpsest.store.engine.postgres.connection import Connection, lock_all, read
+from palimpsest.store.engine.sqlite.tables import statements
+from palimpsest.store.schema import SCHEMA, VERSION, refusal_of
+
+FOLDER = Path(__file__).parent
+OTHERS = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'tenant'"
+IS_OURS = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'palimpsest'"
+
+POSTGRES |= {
+    full_text.CLEAR[0][0]: "TRUNCATE memory_text, posting",
+    full_text.CLEAR[1][0]: "SELECT 1",  # the index is made with the tables
+    full_text.ZEROS: "SELECT $1::text",  # a row that is changed is another row: nothing is written over
+    full_text.CHANGES: "SELECT 0",
+    full_text.MERGE: "SELECT $1::bigint",
+    full_text.OPTIMISE: "SELECT 1",
+}
+"""Of the full-text index, what PostgreSQL does in a way of its own; it has nothing to merge."""
+
+
+def script() -> list[str]:
+    """Statements that make everything. Text is compared byte by byte, as on SQLite, whatever the server's locale is."""
+    tables = [re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', POSTGRES[sql]) for sql in statements(SCHEMA)]
+    others = [(FOLDER / name).read_text() for name in ("functions.sql", "full_text.sql")]
+    return [others[0], *tables, others[1]]
+
+
+def make_tables(connection: Connection, doing: str) -> None:
+    """
+    Make the tables where there are none.
+
+    Args:
+        doing: what for, as an error begins.
+
+    Raises:
+        MemoryFault: the database is another program's, of another version, or has another encoding.
+        psycopg.Error: it cannot be done.
+    """
+    with connection.transaction():
+        if not read(connection, IS_OURS):
+            lock_all(connection)  # of processes that start together, whoever comes second finds them there
+        if not read(connection, IS_OURS):
+            ((encoding,),) = read(connection, "SHOW server_encoding")
+            if encoding != "UTF8":
+                raise MemoryFault(f"{doing}: its encoding is {encoding}: create one with ENCODING 'UTF8'")
+            if read(connection, OTHERS):
+                raise MemoryFault(f"{doing}: it belongs to another program: choose another database")
+            for statement in script():
+                connection.execute(statement.encode(), prepare=False)
+            connection.execute("CREATE TABLE palimpsest (version BIGINT NOT NULL)", prepare=False)
+            connection.execute("INSERT INTO palimpsest VALUES ($1)", (VERSION,), prepare=False)
+        ((version,),) = read(connection, "SELECT version FROM palimpsest")
+        if refusal := refusal_of(version):
+            raise MemoryFault(f"{doing}: {refusal}")

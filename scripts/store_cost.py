@@ -1,0 +1,79 @@
+"""
+What archiving a turn costs on SQLite and on PostgreSQL: processor milliseconds, the server's own beside ours.
+
+    .venv/bin/python -m scripts.store_cost 200   # turns; needs Debian's postgresql-15
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from palimpsest.store.engine import Engine
+from palimpsest.store.engine.postgres.database import Database as Server
+from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.journal import Journal
+
+from tests.servers import running_server
+from tests.talking import Talk
+
+TURNS = 20  # of a conversation
+TEXT = (
+    "The scanner in hall {n} reports error E{n} whenever its lamp is older than two years, and Mrs Lindqvist of the "
+    "northern archive wants the report on Friday at the latest; the branch feature/{n} holds the fix in "
+    "src/app/module_{n}.py and needs a review. "
+) * 3
+
+
+def processor_seconds(process: int) -> float:
+    """Of a process and its children, also of those that ended."""
+    found = 0.0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            number, rest = stat.parent.name, stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if process in (int(number), int(rest[1])):
+            found += sum(map(int, rest[11:15] if int(number) == process else rest[11:13]))
+    return found / os.sysconf("SC_CLK_TCK")
+
+
+async def fill(database: Engine, conversations: int, tenant: str) -> None:
+    for conversation in range(conversations):
+        talk = Talk(Journal(database), conversation=f"c-{conversation}", tenant=f"{tenant}-{conversation % 5}")
+        for turn in range(TURNS):
+            number = conversation * TURNS + turn
+            await talk.say(TEXT.format(n=number), f"I have noted {number}: " + TEXT.format(n=number + 7))
+
+
+async def cost(database: Engine, turns: int, others: Callable[[], float]) -> tuple[float, float]:
+    """Processor milliseconds a turn: of this process, and of others."""
+    await database.open()
+    await fill(database, 1, "first")
+    before = time.process_time(), others()
+    await fill(database, turns // TURNS, "later")
+    spent = time.process_time() - before[0], others() - before[1]
+    await database.close()
+    return 1000 * spent[0] / turns, 1000 * spent[1] / turns
+
+
+def main() -> None:
+    turns = int(sys.argv[1])
+    with TemporaryDirectory() as folder:
+        here, _ = asyncio.run(cost(Database(Path(folder) / "palimpsest.db"), turns, lambda: 0.0))
+    with running_server() as server:
+        process = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
+        own, theirs = asyncio.run(cost(Server(server.new_database()), turns, lambda: processor_seconds(process)))
+    sys.stdout.write(
+        f"SQLite {here:.1f} ms; PostgreSQL {own:.1f} ms and its server's {theirs:.1f} ms: "
+        f"{own / here:.1f} times, and {(own + theirs) / here:.1f} with the server\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

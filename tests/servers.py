@@ -1,0 +1,109 @@
+"""A PostgreSQL server of a test's own: Debian's version 15, in a folder that goes with it, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from shutil import chown
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psycopg
+import pytest
+from palimpsest.store.engine.postgres.database import Database
+
+from tests.clients.cli.program import folder as folder_of_clients
+
+PROGRAMS = Path("/usr/lib/postgresql/15/bin")
+USER = "nobody"  # PostgreSQL does not serve root
+OWNER = "palimpsest"
+
+
+@dataclass
+class Server:
+    """A server that runs. Its user `palimpsest` needs no password."""
+
+    folder: Path
+    port: int
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://{OWNER}@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self, template: str = "template0") -> str:
+        """The URL of a new database."""
+        name = f"test_{next(self.numbers)}"
+        self.psql(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.url(name)
+
+    def rows(self, url: str, sql: str) -> list[tuple[Any, ...]]:
+        """What a statement finds."""
+        with closing(psycopg.connect(url)) as connection:
+            return connection.execute(sql.encode()).fetchall()
+
+    def psql(self, script: str, database: str = "postgres") -> str:
+        """What a script tells on standard error."""
+        command = [PROGRAMS / "psql", "-XqAt", self.url(database)]
+        return subprocess.run(command, input=script, capture_output=True, text=True, check=True).stderr
+
+    def control(self, *arguments: str) -> None:
+        """Run pg_ctl."""
+        _run(self.folder, "pg_ctl", "-w", "-l", str(self.folder / "log"), *arguments)
+
+    def start(self) -> None:
+        options = f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self.folder}"
+        self.control("-o", f"{options} -c fsync=off -c full_page_writes=off -c max_connections=200", "start")
+
+    def stop(self) -> None:
+        self.control("-m", "immediate", "stop")
+
+
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """A new server, until the end."""
+    if not (PROGRAMS / "initdb").exists():
+        reason = folder_of_clients() / "no-postgresql-15"
+        why = reason.read_text() if reason.exists() else "not installed, see scripts/clients"
+        if os.environ.get("PALIMPSEST_CLIENTS") == "required" and not reason.exists():
+            pytest.fail(f"postgresql-15: {why}")
+        pytest.skip(f"needs the Debian package postgresql-15: {why}")
+    with TemporaryDirectory(prefix="palimpsest-postgres-") as name:
+        folder = Path(name)
+        if os.geteuid() == 0:
+            chown(folder, USER)
+        _run(folder, "initdb", "-U", OWNER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            server = Server(folder, free.getsockname()[1])
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def made(url: str) -> str:
+    """The same URL, once its database has its tables."""
+
+    async def make() -> None:
+        database = Database(url)
+        await database.open()
+        await database.close()
+
+    with ThreadPoolExecutor(1) as beside:  # the loops of the tests are no concern of this one
+        beside.submit(asyncio.run, make()).result()
+    return url
+
+
+def _run(folder: Path, program: str, *arguments: str) -> None:
+    other = {"user": USER, "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+    command = [PROGRAMS / program, "-D", folder / "data", *arguments]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder, **other)
