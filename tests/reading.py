@@ -81,7 +81,7 @@ def rules() -> Iterator[Rule]:
     stated = frozenset().union(*(fragments(form.pattern) for forms in FORMS.values() for form in forms)) | FORMS.keys()
     stated |= of_module["palimpsest.core.facts.sentences"] | of_module["palimpsest.core.facts.contexts"]
     yield Rule("facts of a user", lambda text: proposals(text, "user"), stated)
-    yield Rule("facts of a tool", lambda text: proposals(text, "tool"), of_module["palimpsest.core.facts.assignments"])
+    yield Rule("facts of a tool", lambda text: proposals(text, "tool"), of_module["palimpsest.core.facts.extraction"])
     wire = of_module["palimpsest.wire.fingerprint"] | of_module["palimpsest.wire.message"]
     wire |= {"</a>", "<a>", "\n\n<a>y</a>", "\n\n<a></a> ", "1:00", "10:30:00.1 am", BLOCK_OPEN, BLOCK_CLOSE}
     fresh = count()

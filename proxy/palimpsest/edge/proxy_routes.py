@@ -26,9 +26,8 @@ from palimpsest.edge.key_limits import KeyLimits, NotAllowed
 from palimpsest.edge.provider_state import ProviderState, StateNotShared
 from palimpsest.edge.relay import Relay
 from palimpsest.edge.request_id import request_id, with_request_id
-from palimpsest.edge.request_log import RequestLog
+from palimpsest.edge.request_log import RequestLog, end, server_span, within
 from palimpsest.edge.room import BOUNDLESS, ROOM, Room
-from palimpsest.edge.server_span import end, server_span, within
 from palimpsest.edge.tunnel import can_switch, tunnel
 from palimpsest.edge.upload import BodyTooLarge, ClientGone, Copies, Upload
 from palimpsest.settings.policy import Policy

@@ -11,8 +11,7 @@ from palimpsest.domain.errors import AssistFailure, AssistFault, UpstreamUnreach
 from palimpsest.domain.ports import Prompt
 from palimpsest.evaluation.baselines.chunks import ENCODING
 from palimpsest.evaluation.model import ChatModel
-from palimpsest.features.assist.answer import Refused, Said, Unusable, checked
-from palimpsest.features.assist.request import messages_of, structured
+from palimpsest.features.assist.request import Refused, Said, Unusable, checked, messages_of, structured
 from palimpsest.memory.tokens.counter import encoder
 
 

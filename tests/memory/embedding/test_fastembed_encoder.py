@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.memory.embedding.fastembed_encoder import FastembedEncoder
-from palimpsest.memory.embedding.reference_texts import ENGLISH, OTHERS
+from palimpsest.memory.embedding.fastembed_encoder import ENGLISH, OTHERS, FastembedEncoder
 from palimpsest.settings.embedding_models import E5_SMALL, EmbeddingModel, embedding_model, text_embedding
 
 from tests.tiny_models import build_tiny_model

@@ -21,9 +21,19 @@ from palimpsest.domain import AssistRole, Json
 from palimpsest.domain.errors import AssistFailure, AssistFault, MemoryFault, NotServed, UpstreamUnreachable
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import AssistCounts, Prompt, Sender
-from palimpsest.features.assist.answer import Refused, Said, Unusable, checked, read
 from palimpsest.features.assist.budget import Booking, Budget
-from palimpsest.features.assist.request import FORMS, again, estimated_tokens, messages_of, tokens_of
+from palimpsest.features.assist.request import (
+    FORMS,
+    Refused,
+    Said,
+    Unusable,
+    again,
+    checked,
+    estimated_tokens,
+    messages_of,
+    read,
+    tokens_of,
+)
 from palimpsest.settings.policy import AssistantPolicy
 
 TARGET = "/v1/chat/completions"

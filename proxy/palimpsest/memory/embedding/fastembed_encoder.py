@@ -20,10 +20,46 @@ import numpy as np
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Vectors
 from palimpsest.memory.embedding.batching import SLICE_TEXTS, embed_in_batches
-from palimpsest.memory.embedding.reference_texts import ENGLISH, OTHERS
 from palimpsest.settings.embedding_models import EmbeddingModel, text_embedding
 
 LEAST_LENGTH = 1e-6  # of a vector; an empty text has none in a table of words' vectors
+
+ENGLISH = (
+    "Good morning, how are you today?",
+    "The meeting was moved to Thursday at ten.",
+    "My sister lives in a small town by the sea.",
+    "The server answers with an error after the last update.",
+    "We planted tomatoes and beans in the garden.",
+    "Could you write a short letter to the landlord?",
+    "He bought a red bicycle for his daughter.",
+    "The function returns a list of numbers.",
+    "I do not like films that are too long.",
+    "What is the best way to learn a language?",
+    "The train to the airport leaves every twenty minutes.",
+    "Please add two eggs and a little salt.",
+)
+OTHERS = (  # German, French, Spanish, Russian, Chinese, Japanese, Korean, Arabic, Portuguese, Italian, Turkish, Hindi
+    "Unser Nachbar hat einen alten Hund.",
+    "Die Rechnung muss bis Freitag bezahlt werden.",
+    "Où as-tu mis les clés de la voiture ?",
+    "Elle travaille dans un hôpital à la campagne.",
+    "Mañana tengo una cita con el médico.",
+    "El libro está sobre la mesa de la cocina.",
+    "Поезд опоздал на сорок минут.",
+    "Моя бабушка печёт очень вкусные пироги.",
+    "明天下午我们一起去看电影吧。",
+    "这个程序运行得太慢了。",
+    "昨日、新しい靴を買いました。",
+    "会議の資料を送ってください。",
+    "우리 집 고양이는 생선을 좋아해요.",
+    "여름에는 바다에 가고 싶어요.",
+    "يعمل أخي مهندسا في شركة كبيرة.",
+    "الطقس بارد جدا هذا الصباح.",
+    "A minha mãe gosta de flores amarelas.",
+    "Il gatto dorme sul divano.",
+    "Annem her sabah çay içer.",
+    "मुझे गर्म चाय पसंद है।",
+)
 
 
 class FastembedEncoder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.core.facts.assignments import assigned
+from palimpsest.core.facts.extraction import assigned
 
 JSON = '{\n  "server": {\n    "port": 8080,\n    "host": "db.internal"\n  }\n}'
 YAML = "server:\n  port: 8080  # behind nginx\n  tls: true\ndb:\n  host: pg-1\n  password: herring-42\n"
