@@ -2,9 +2,10 @@
 Mutation testing of core/ and wire/: which small faults in the code do their tests not notice?
 
 A mutant is one file with one fault: a comparison, a constant, an operator, a condition or a result is another one. Each
-is met by the tests that mirror its file, and by those of core/, wire/ and contract/ that import it. Prints the mutants
-that live through these; status 1 where more than a quarter of the sample do. The fractions that a module names are left
-alone: they are weights that were fitted, and benchmarks, not tests, say what they are worth.
+is met by the tests that mirror its file, and by those of core/, wire/ and contract/ that import it or, where none
+mirrors it, mirror what imports it. Prints the mutants that live through these; status 1 where more than a quarter of
+the sample do. The fractions that a module names are left alone: they are weights that were fitted, and benchmarks, not
+tests, say what they are worth.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
@@ -108,17 +110,29 @@ def _module(file: Path) -> str:
 
 
 def tests_of(file: Path) -> list[Path]:
-    """The tests that mirror a file first, then what else imports it; of a file that neither has, those of its room."""
+    """
+    The tests that mirror a file first, then what else imports it. Where none mirrors it, as it is only there for its
+    neighbours, also those that mirror a module that imports it; of a file without any test, those of its room.
+    """
     package, _, name = _module(file).rpartition(".")
-    mirror = ROOT / "tests" / file.relative_to(SOURCES).parent / f"test_{file.stem}.py"
-    importing = [
-        test
-        for folder in FOLDERS
-        for test in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
-        if f"from {package}.{name} import" in (text := test.read_text()) or f"from {package} import {name}" in text
-    ]
-    own = [*([mirror] if mirror.exists() else []), *importing]
+
+    def imports(text: str) -> bool:
+        return f"from {package}.{name} import" in text or f"from {package} import {name}" in text
+
+    mirror = _mirror(file)
+    mirrors = [mirror] if mirror.exists() else [_mirror(user) for user in _modules() if imports(user.read_text())]
+    tests = [test for folder in FOLDERS for test in sorted((ROOT / "tests" / folder).rglob("test_*.py"))]
+    own = [*filter(Path.exists, mirrors), *(test for test in tests if imports(test.read_text()))]
     return list(dict.fromkeys(own or sorted(mirror.parent.rglob("test_*.py"))))
+
+
+def _mirror(file: Path) -> Path:
+    return ROOT / "tests" / file.relative_to(SOURCES).parent / f"test_{file.stem}.py"
+
+
+@cache
+def _modules() -> list[Path]:
+    return [file for room in ROOMS for file in sorted((SOURCES / room).rglob("*.py"))]
 
 
 def start(tests: list[Path], mutant: Mutant | None = None) -> int:
