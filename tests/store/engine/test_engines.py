@@ -7,10 +7,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import orjson
 import pytest
 from palimpsest.scripted import ScriptedUpstream
+from palimpsest.store.operation.secret import SECRET_ENV
 
 from tests.running import Conversation, Proxy, memory_in
 from tests.servers import Server
@@ -19,6 +22,11 @@ pytestmark = pytest.mark.slow
 
 FACT = "The door code of the northern archive is 4471, and it changes every spring."
 QUESTION = "What is the door code of the northern archive?"
+
+SAID = "SELECT text, count(*) FROM content WHERE text LIKE 'line %' GROUP BY text ORDER BY text COLLATE \"C\""
+CROSSED = """
+SELECT count(DISTINCT conversation) FROM occurrence JOIN content ON content.id = content WHERE text LIKE 'line %'
+"""
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -91,3 +99,39 @@ def test_requests_pass_while_the_server_is_away_and_their_turns_arrive_afterward
         texts = own_server.rows(proxy.env["PALIMPSEST_STORE__URL"], "SELECT text FROM content ORDER BY id")
         said = [text for (text,) in texts if text in ("first", "second", "third", "fourth")]
         assert said == ["first", "second", "third", "fourth"]
+
+
+def test_two_proxies_on_one_database_are_one_memory(
+    upstream: ScriptedUpstream, key: str, server: Server, tmp_path: Path
+) -> None:
+    shared = {
+        "PALIMPSEST_STORE__URL": server.new_database(),
+        "PALIMPSEST_MEMORY__REACH": "tenant",
+        SECRET_ENV: "5" * 64,
+    }
+    upstream.script = lambda _: f"Noted as number {len(upstream.received)}; I will come back to it when you need it."
+    with (
+        Proxy(tmp_path / "one" / "data", upstream.url, **shared) as one,
+        Proxy(tmp_path / "two" / "data", upstream.url, **shared) as two,
+    ):
+        talk = Conversation(one, key)
+        first = talk.say(FACT)
+        one.settle()
+        talk.proxy = two
+        assert talk.say("And what else?").said("conversation") == first.said("conversation")
+        Conversation(two, key).say(QUESTION)
+        assert "4471" in memory_in(upstream.received[-1].json)
+
+        talks = [Conversation((one, two)[number % 2], key) for number in range(8)]
+
+        def speak(number: int) -> list[int]:
+            return [talks[number].say(f"line {turn} of talk {number}").status for turn in range(4)]
+
+        with ThreadPoolExecutor(8) as threads:
+            assert [*threads.map(speak, range(8))] == [[200] * 4] * 8
+        for proxy in (one, two):
+            proxy.settle()
+        lines = server.rows(shared["PALIMPSEST_STORE__URL"], SAID)
+        assert lines == sorted((f"line {turn} of talk {number}", 1) for turn in range(4) for number in range(8))
+        crossed = server.rows(shared["PALIMPSEST_STORE__URL"], CROSSED)
+        assert crossed == [(8,)]
