@@ -298,6 +298,11 @@ class Prompt:
     most_tokens: int = 1000
 
 
+def object_schema(**properties: Json) -> Json:
+    """The JSON schema of an object that has all of these properties, and no others."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
 class Assistant(Protocol):
     """A language model that helps memory in one role; implemented by `assist.model`."""
 

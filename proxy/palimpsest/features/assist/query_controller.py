@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from palimpsest.core.recall.query_plan import MOST_QUESTIONS, QUESTION_CHARS, plan_by_rules, plan_of
 from palimpsest.domain import Json, Query, Teller
 from palimpsest.domain.errors import AssistFault
-from palimpsest.domain.ports import Assistants, Clock, Prompt
+from palimpsest.domain.ports import Assistants, Clock, Prompt, object_schema
 from palimpsest.settings.policy import RecallPolicy
 
 PLANNING_SHARE = (
@@ -35,21 +35,13 @@ anyone if the message does not tell.
 """
 
 _DAY: Json = {"type": "string", "maxLength": 10}
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "questions": {
-            "type": "array",
-            "items": {"type": "string", "maxLength": QUESTION_CHARS},
-            "maxItems": MOST_QUESTIONS,
-        },
-        "first_day": _DAY,
-        "last_day": _DAY,
-        "said_by": {"type": "string", "enum": [teller.value for teller in Teller]},
-    },
-    "required": ["questions", "first_day", "last_day", "said_by"],
-    "additionalProperties": False,
-}
+_QUESTION: Json = {"type": "string", "maxLength": QUESTION_CHARS}
+SCHEMA = object_schema(
+    questions={"type": "array", "items": _QUESTION, "maxItems": MOST_QUESTIONS},
+    first_day=_DAY,
+    last_day=_DAY,
+    said_by={"type": "string", "enum": [teller.value for teller in Teller]},
+)
 
 
 class QueryController:

@@ -20,7 +20,7 @@ import structlog
 from palimpsest.core.recall.selection import KEPT, offered, reordered
 from palimpsest.domain import Candidate, Json, Memory, Query, Recalled
 from palimpsest.domain.errors import AssistFault, MemoryFault
-from palimpsest.domain.ports import Assistants, Counts, Prompt
+from palimpsest.domain.ports import Assistants, Counts, Prompt, object_schema
 from palimpsest.features.assist.cross_encoder import CrossEncoder, cross_encoder_folder
 from palimpsest.settings.policy import Policy
 
@@ -184,12 +184,7 @@ def prompt(message: str, memories: Sequence[Memory]) -> Prompt:
 
 def _schema(count: int, most: int) -> Json:
     number = {"type": "integer", "minimum": 1, "maximum": count}
-    return {
-        "type": "object",
-        "properties": {"passages": {"type": "array", "items": number, "maxItems": most}},
-        "required": ["passages"],
-        "additionalProperties": False,
-    }
+    return object_schema(passages={"type": "array", "items": number, "maxItems": most})
 
 
 def _line(memory: Memory) -> str:

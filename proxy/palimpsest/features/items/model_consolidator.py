@@ -15,7 +15,7 @@ from palimpsest.core.consolidation.queues import Entry, Verdict, entry_of
 from palimpsest.core.consolidation.relations import NAME_CHARS, Edge, Relation, is_private, node_of
 from palimpsest.domain import Json
 from palimpsest.domain.errors import AssistFault
-from palimpsest.domain.ports import Assistant, Prompt
+from palimpsest.domain.ports import Assistant, Prompt, object_schema
 
 ITEM_CHARS = 400  # of each; items are a sentence or two
 JUDGEMENT_TOKENS = 60
@@ -127,39 +127,24 @@ def judge_prompt(older: str, queue: Sequence[tuple[str, float]]) -> Prompt:
     """
     lines = [f"[{number}] {_day(at)} {_line(text)}" for number, (text, at) in enumerate(queue, start=1)]
     text = "\n".join([f"The older note: {_line(older)}", "The newer notes:", *lines])
-    schema = {
-        "type": "object",
-        "properties": {
-            "verdict": {"type": "string", "enum": [LEAVE, REPEATED, REPLACED]},
-            "note": {"type": "integer", "minimum": 0, "maximum": len(queue)},
-        },
-        "required": ["verdict", "note"],
-        "additionalProperties": False,
-    }
+    schema = object_schema(
+        verdict={"type": "string", "enum": [LEAVE, REPEATED, REPLACED]},
+        note={"type": "integer", "minimum": 0, "maximum": len(queue)},
+    )
     return Prompt("consolidation", JUDGE, text, schema, JUDGEMENT_TOKENS)
 
 
 def relate_prompt(texts: Sequence[str]) -> Prompt:
     """The prompt that asks for the relations in items, numbered from 1."""
     text = "\n".join(f"[{number}] {_line(text)}" for number, text in enumerate(texts, start=1))
-    relation = {
-        "type": "object",
-        "properties": {
-            "note": {"type": "integer", "minimum": 1, "maximum": len(texts)},
-            "source": _WORDS,
-            "relation": {"type": "string", "enum": [*get_args(Relation)]},
-            "target": _WORDS,
-            "quote": {"type": "string", "maxLength": QUOTE_CHARS},
-        },
-        "required": ["note", "source", "relation", "target", "quote"],
-        "additionalProperties": False,
-    }
-    schema = {
-        "type": "object",
-        "properties": {"relations": {"type": "array", "items": relation, "maxItems": MOST_RELATIONS}},
-        "required": ["relations"],
-        "additionalProperties": False,
-    }
+    relation = object_schema(
+        note={"type": "integer", "minimum": 1, "maximum": len(texts)},
+        source=_WORDS,
+        relation={"type": "string", "enum": [*get_args(Relation)]},
+        target=_WORDS,
+        quote={"type": "string", "maxLength": QUOTE_CHARS},
+    )
+    schema = object_schema(relations={"type": "array", "items": relation, "maxItems": MOST_RELATIONS})
     return Prompt("relations", RELATE, text, schema, TOKENS_PER_RELATION * MOST_RELATIONS)
 
 

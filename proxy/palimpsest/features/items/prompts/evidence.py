@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from palimpsest.core.writing.claims import Claim
 from palimpsest.core.writing.entries import PROBES
 from palimpsest.domain import Json, SourceMessage
-from palimpsest.domain.ports import Prompt
+from palimpsest.domain.ports import Prompt, object_schema
 from palimpsest.features.items.prompts.transcript import numbered
 
 MOST = 3 * PROBES  # pieces: an answer seldom stands in more than three places
@@ -24,27 +24,12 @@ the stretch itself, copied letter by letter, with its names, dates, numbers and 
 a question that the messages do not answer.
 """
 
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "evidence": {
-            "type": "array",
-            "maxItems": MOST,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "question": {"type": "integer", "minimum": 1},
-                    "message": {"type": "integer", "minimum": 0},
-                    "words": {"type": "string", "maxLength": WORDS_CHARS},
-                },
-                "required": ["question", "message", "words"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["evidence"],
-    "additionalProperties": False,
-}
+_PLACE = object_schema(
+    question={"type": "integer", "minimum": 1},
+    message={"type": "integer", "minimum": 0},
+    words={"type": "string", "maxLength": WORDS_CHARS},
+)
+SCHEMA = object_schema(evidence={"type": "array", "maxItems": MOST, "items": _PLACE})
 
 
 def prompt(questions: Sequence[str], segment: Sequence[SourceMessage]) -> Prompt:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from palimpsest.core.writing.claims import QUESTION_CHARS
 from palimpsest.core.writing.entries import PROBES
 from palimpsest.domain import Json, SourceMessage
-from palimpsest.domain.ports import Prompt
+from palimpsest.domain.ports import Prompt, object_schema
 from palimpsest.features.items.prompts.transcript import numbered
 
 ANSWER_TOKENS = 400  # five questions
@@ -22,14 +22,8 @@ name, file or version; what was decided, preferred, planned, changed or refused,
 with the names in it, so that the question can be understood by itself. Do not answer.
 """
 
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "questions": {"type": "array", "items": {"type": "string", "maxLength": QUESTION_CHARS}, "maxItems": PROBES}
-    },
-    "required": ["questions"],
-    "additionalProperties": False,
-}
+_QUESTION: Json = {"type": "string", "maxLength": QUESTION_CHARS}
+SCHEMA = object_schema(questions={"type": "array", "items": _QUESTION, "maxItems": PROBES})
 
 
 def prompt(segment: Sequence[SourceMessage]) -> Prompt:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from palimpsest.core.writing.claims import TOPIC_CHARS, Claim
 from palimpsest.core.writing.lightmem3 import Topic
 from palimpsest.domain import Json, SourceMessage
-from palimpsest.domain.ports import Prompt
+from palimpsest.domain.ports import Prompt, object_schema
 from palimpsest.features.items.prompts.transcript import numbered
 
 FACTS_A_TOPIC = 8
@@ -27,42 +27,14 @@ or refuses. Keep names, dates, numbers and negations exactly as they are, and us
 conclude nothing. messages: the numbers of the messages that say so. Leave out greetings and what nobody will ask for.
 """
 
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "topics": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "number": {"type": "integer", "minimum": 1},
-                    "name": {"type": "string", "maxLength": TOPIC_CHARS},
-                    "facts": {
-                        "type": "array",
-                        "maxItems": FACTS_A_TOPIC,
-                        "items": {
-                            "type": "object",
-                            "properties": {
-                                "text": {"type": "string", "maxLength": FACT_CHARS},
-                                "messages": {
-                                    "type": "array",
-                                    "items": {"type": "integer", "minimum": 0},
-                                    "maxItems": SOURCES,
-                                },
-                            },
-                            "required": ["text", "messages"],
-                            "additionalProperties": False,
-                        },
-                    },
-                },
-                "required": ["number", "name", "facts"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["topics"],
-    "additionalProperties": False,
-}
+_MESSAGES: Json = {"type": "array", "items": {"type": "integer", "minimum": 0}, "maxItems": SOURCES}
+_FACT = object_schema(text={"type": "string", "maxLength": FACT_CHARS}, messages=_MESSAGES)
+_TOPIC = object_schema(
+    number={"type": "integer", "minimum": 1},
+    name={"type": "string", "maxLength": TOPIC_CHARS},
+    facts={"type": "array", "maxItems": FACTS_A_TOPIC, "items": _FACT},
+)
+SCHEMA = object_schema(topics={"type": "array", "items": _TOPIC})
 
 
 def prompt(topics: Sequence[Topic], segment: Sequence[SourceMessage]) -> Prompt:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from palimpsest.core.writing.claims import Claim
 from palimpsest.core.writing.clauses import READ_CHARS
 from palimpsest.domain import Json, SourceMessage
-from palimpsest.domain.ports import Prompt
+from palimpsest.domain.ports import Prompt, object_schema
 from palimpsest.features.items.prompts.transcript import numbered
 
 MOST_ITEMS = 4
@@ -25,26 +25,9 @@ as they are, and use the words of the messages. Never a transcript, never an ans
 said. messages: the numbers of the messages that say so. An empty list if nothing will be useful.
 """
 
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "items": {
-            "type": "array",
-            "maxItems": MOST_ITEMS,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "text": {"type": "string", "maxLength": ITEM_CHARS},
-                    "messages": {"type": "array", "items": {"type": "integer", "minimum": 0}, "maxItems": MOST_ITEMS},
-                },
-                "required": ["text", "messages"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["items"],
-    "additionalProperties": False,
-}
+_MESSAGES: Json = {"type": "array", "items": {"type": "integer", "minimum": 0}, "maxItems": MOST_ITEMS}
+_ITEM = object_schema(text={"type": "string", "maxLength": ITEM_CHARS}, messages=_MESSAGES)
+SCHEMA = object_schema(items={"type": "array", "maxItems": MOST_ITEMS, "items": _ITEM})
 
 
 def prompt(turn: Sequence[int], segment: Sequence[SourceMessage]) -> Prompt:
