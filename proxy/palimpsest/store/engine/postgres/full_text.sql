@@ -14,8 +14,9 @@ CREATE TABLE posting (
 );
 
 CREATE FUNCTION terms_of(tokens text) RETURNS TABLE(tenant bigint, term text) IMMUTABLE LANGUAGE sql AS $$
-    SELECT DISTINCT substring(tokens from '\ue000t([0-9]+) \S+$')::bigint, one
-    FROM unnest(string_to_array(tokens, ' ')) AS one WHERE one <> '' AND left(one, 1) <> E'\ue000'
+    WITH owner AS MATERIALIZED (SELECT substring(tokens from '\ue000t([0-9]+) \S+$')::bigint AS tenant) -- once
+    SELECT DISTINCT owner.tenant, one FROM owner CROSS JOIN unnest(string_to_array(tokens, ' ')) AS one
+    WHERE one <> '' AND left(one, 1) <> E'\ue000'
 $$;
 CREATE FUNCTION add_postings() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
