@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from palimpsest.core.block.fact_lines import told, told_value
-from palimpsest.core.conversation import Foreseen, Lookup, Request, Rules, StoredMessages
+from palimpsest.core.conversation import Foreseen, Lookup, Request, Rules, StoredMessages, conversation_named
 from palimpsest.core.decision import Decision
 from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES
 from palimpsest.domain import (
@@ -582,3 +582,9 @@ def test_request_that_goes_as_it_came_carries_nothing_and_says_why(rules: Rules,
     assert (bare.insertions, bare.added.tokens, bare.note) == ((), 0, Note.TOO_LONG)
     assert bare.diagnosis.pressure.prompt_tokens == decision.own_tokens
     assert (bare.explain["note"], "block" in bare.explain) == ("too-long", False)
+
+
+def test_a_secret_of_any_length_names_conversations_and_another_names_others() -> None:
+    long = conversation_named("t", "session-1", b"s" * 100)
+    assert long == conversation_named("t", "session-1", b"s" * 64) != conversation_named("t", "session-1", b"s" * 63)
+    assert long != conversation_named("t", "session-1", b"s" * 100, user="ann")

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from palimpsest.wire.values import DEEPEST, changed, chars_of, dumps
+from palimpsest.wire.values import DEEPEST, changed, chars_of, dumps, memory_bytes
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -76,3 +76,10 @@ def test_what_is_nested_too_deep_becomes_its_json(depth: int) -> None:
 def test_all_texts_of_a_value_are_measured_however_deep() -> None:
     assert chars_of({"role": "user", "content": [{"data": "x" * 100, "n": 1}], "none": None}) == 104
     assert chars_of(nested(5000, "found")) >= len("found")
+
+
+def test_a_value_takes_the_memory_of_all_that_is_in_it() -> None:
+    text = "a" * 1_000
+    assert 1_000 < memory_bytes(text) < 1_100
+    assert 2 * memory_bytes(text) < memory_bytes({"a": text, "b": [text]}) < 2 * memory_bytes(text) + 1_000
+    assert memory_bytes("\U0001f600" + text) > 3 * memory_bytes(text)
