@@ -49,7 +49,7 @@ def chars_of(value: Any) -> int:
 
 
 def memory_bytes(value: Any) -> int:
-    """Bytes of memory that a JSON value takes, about; one character beyond Latin-1 makes each of its text take two or four."""
+    """Bytes of memory that a JSON value takes, about; a character beyond Latin-1 makes all of its text take 2 or 4."""
     left, size = [value], 0
     while left:
         value = left.pop()
