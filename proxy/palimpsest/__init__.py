@@ -6,7 +6,7 @@ The map, top down: a file imports only from its own line and from those below (`
     __main__ commands/      the command line: serve, wrap, doctor, demo, explain, forget, bench ...
     evaluation/             benchmarks of recall and compaction
     app                     the composition root: joins all parts and opens and closes them
-    features/               what may be switched on: facts, items, gaps, language models, MCP, files of conversations
+    features/               what may be switched on or off: facts, items, gaps, models that help, MCP, the page, files
     console/                what commands are made of: arguments, output, the archive of a data folder
     edge/                   HTTP: the proxied paths, and the proxy's own endpoints
     pipeline                the preparation of one request, from its body to what is forwarded

@@ -322,7 +322,11 @@ class _Proxy:
             key_of=partial(tenant_key, self._secret),
             default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
         )
-        return admin_api(parts, access, OPERATIONS)
+        if not policy.page.enabled:
+            return admin_api(parts, access, OPERATIONS)
+        from palimpsest.features.page.application import application
+
+        return admin_api(parts, access, OPERATIONS, application)
 
 
 def _share_an_account(policy: Policy, keyring: ProxyKeys) -> bool:

@@ -728,6 +728,16 @@ class McpPolicy(_Part):
     )
 
 
+class PagePolicy(_Part):
+    """The page for people."""
+
+    enabled: bool = Field(
+        True,
+        description="Whether a browser is shown what is stored and what memory did, at /memory/. It opens to those to "
+        "whom the admin API does.",
+    )
+
+
 class FactsPolicy(_Part):
     """Facts that messages state: names, preferences, decisions, settings."""
 
@@ -823,6 +833,7 @@ class Policy(_Part):
         RecallPolicy(), description="How recall is helped by rules and models that take longer."
     )
     mcp: McpPolicy = Field(McpPolicy(), description="Memory as tools for agents.")
+    page: PagePolicy = Field(PagePolicy(), description="The page for people.")
     gaps: GapsPolicy = Field(GapsPolicy(), description="How much memory loses, by questions that it asks itself.")
     limits: LimitPolicy = Field(LimitPolicy(), description="Largest request.")
     log: LogPolicy = Field(

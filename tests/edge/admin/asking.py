@@ -84,7 +84,7 @@ class Wiring(Archive):
 class House:
     """The routes over parts that a test may change."""
 
-    def __init__(self, database: Database, access: Access = PUBLIC, default_tenant: str = "") -> None:
+    def __init__(self, database: Database, access: Access = PUBLIC, default_tenant: str = "", page: Any = None) -> None:
         self.now, self.is_draining = MemoryState("ready", "ready"), False
         self.database, self.journal, self.remembers = database, Journal(database), Remembers()
         self.reload = PolicyReload(NO_SOURCE, {}, Policy(), self.apply, database, Metrics(), lambda: NOW)
@@ -103,7 +103,7 @@ class House:
             default_tenant=default_tenant,
         )
         probes = ProbeRoutes(parts.readiness_probe, Metrics(), access, {})
-        api = LazyApplication(lambda: admin_api(parts, access, OPERATIONS))
+        api = LazyApplication(lambda: admin_api(parts, access, OPERATIONS, page))
         self.app = Starlette(routes=[*probes.routes(), Route("/memory{rest:anything}", api)])
         self.headers: Mapping[bytes, bytes] = {}
 
@@ -138,7 +138,7 @@ class House:
         await self.app(scope, receive, send)
         self.headers = dict(sent[0]["headers"])
         answer = b"".join(message.get("body", b"") for message in sent[1:])
-        is_json = self.headers[b"content-type"] == b"application/json"
+        is_json = self.headers.get(b"content-type") == b"application/json"
         return sent[0]["status"], orjson.loads(answer) if is_json else answer.decode()
 
     async def send(

@@ -7,7 +7,7 @@ document and the tests follow the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -20,6 +20,7 @@ from palimpsest.edge.admin.forget_routes import ForgetRoutes
 from palimpsest.edge.admin.guard import Guard, PathEndpoint, UnknownPath
 from palimpsest.edge.admin.health_routes import DocumentRoutes, HealthRoutes
 from palimpsest.edge.admin.key_routes import KeyRoutes
+from palimpsest.edge.admin.loss_routes import LossRoutes
 from palimpsest.edge.admin.memory_routes import MemoryRoutes
 from palimpsest.edge.admin.operation import PREFIX, Operation, Parts, Routes, operations_of
 from palimpsest.edge.admin.policy_routes import PolicyRoutes, SwitchRoutes
@@ -31,7 +32,7 @@ from palimpsest.edge.admin.stats_routes import CostRoutes, StatsRoutes
 from palimpsest.edge.admin.turn_routes import TurnRoutes
 
 RESOURCES: tuple[type[Routes], ...] = (
-    *(ConversationRoutes, TurnRoutes, PrepareRoutes, MemoryRoutes, SearchRoutes, TrailRoutes, ForgetRoutes),
+    *(ConversationRoutes, TurnRoutes, LossRoutes, PrepareRoutes, MemoryRoutes, SearchRoutes, TrailRoutes, ForgetRoutes),
     *(RetireRoutes, RetentionRoutes, PolicyRoutes, KeyRoutes, SwitchRoutes, SessionRoutes, StatsRoutes, CostRoutes),
     HealthRoutes,
 )
@@ -64,10 +65,21 @@ def all_operations(features: Iterable[OfFeature]) -> list[Operation[Any]]:
     return operations(Parts(**{field.name: nothing for field in fields(Parts)}), features)
 
 
-def admin_api(parts: Parts, access: Access, features: Iterable[OfFeature]) -> ASGIApp:
-    """All of it as one application, which also answers whatever else is below /memory."""
-    table = operations(parts, features)
-    return Router(_routes(table, Guard(access)), redirect_slashes=False, default=UnknownPath())
+def admin_api(
+    parts: Parts,
+    access: Access,
+    features: Iterable[OfFeature],
+    page: Callable[[Sequence[Operation[Any]], Guard], ASGIApp] | None = None,
+) -> ASGIApp:
+    """
+    All of it as one application.
+
+    Args:
+        page: makes the application that answers whatever else is below /memory; None: nothing is there.
+    """
+    table, guard = operations(parts, features), Guard(access)
+    others = UnknownPath() if page is None else page(table, guard)
+    return Router(_routes(table, guard), redirect_slashes=False, default=others)
 
 
 def _routes(table: Iterable[Operation[Any]], guard: Guard) -> list[Route]:

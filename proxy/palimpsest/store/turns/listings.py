@@ -97,6 +97,11 @@ TENANTS = """
 SELECT tenant.id, tenant.name, (SELECT count(*) FROM conversation WHERE conversation.tenant = tenant.id)
 FROM tenant
 """
+PLACE = """
+SELECT turn.id, turn.parent, tenant.name, conversation.public
+FROM turn JOIN conversation ON conversation.id = turn.conversation JOIN tenant ON tenant.id = conversation.tenant
+WHERE turn.key = ?1 AND (?2 = '' OR tenant.name = ?2)
+"""
 TURN_OF = """
 SELECT occurrence.id, turn.key FROM numbers(?) AS asked
 INNER JOIN occurrence ON occurrence.id = asked.value JOIN turn ON turn.id = occurrence.turn
@@ -153,6 +158,16 @@ class Filter:
     added: bool = False  # turns to which a new block was added
     since: float | None = None
     until: float | None = None
+
+
+@frozen
+class TurnPlace:
+    """The place of a turn: its id, its parent's (None: it has none), and the names of its tenant and conversation."""
+
+    turn: int
+    parent: int | None
+    tenant: str
+    conversation: str
 
 
 @frozen
@@ -276,6 +291,11 @@ def tenants(ask: Ask, tenant: str, after: int, limit: int) -> Page:
     given = [("tenant.name = ?", tenant)] if tenant else []
     rows, next = _page(ask, TENANTS, "tenant.id", given, after, limit)
     return Page([{"tenant": name, "conversations": count} for _, name, count in rows], next)
+
+
+def place_of_turn(ask: Ask, tenant: str, key: str) -> TurnPlace | None:
+    """The place of a turn, by `x-palimpsest-turn`; None: it is not stored."""
+    return next((TurnPlace(*row) for row in ask(PLACE, (key, tenant))), None)
 
 
 def turns_of_messages(ask: Ask, occurrences: Sequence[int]) -> dict[int, str]:

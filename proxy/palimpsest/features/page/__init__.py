@@ -1,0 +1,1 @@
+"""The page: what is stored and what memory did, for people with a browser."""

@@ -1,0 +1,259 @@
+"""
+The application behind /memory/: views, forms, the live stream, and signing in.
+
+It reads without a script. What was archived is untrusted: it is shown as text only, under a policy that lets a browser
+run nothing but the page's own file and ask nobody but this host.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route, Router
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.guard import Guard, UnknownPath
+from palimpsest.edge.admin.operation import PREFIX, Operation
+from palimpsest.edge.replies import json_reply
+from palimpsest.features.page.asking import Answer, Api
+from palimpsest.features.page.live import Feed
+from palimpsest.features.page.presentation import FILTERS
+from palimpsest.features.page.sessions import SESSION_SECONDS, Sessions
+from palimpsest.features.page.views import ACTIONS, LIVE_TURNS, VIEWS, Action, View
+
+ROOT = "/memory"
+COOKIE = "palimpsest_page"
+HERE = Path(__file__).parent
+FORM_BYTES = 1 << 16  # the longest names and words to look for need a tenth
+COMPACTIONS_SHOWN = 20  # of one conversation, the newest, with their losses
+HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+}
+FORGET_FIELDS = ("tenant", "conversation", "turn", "user", "scope", "older_than", "matching")
+SIGN_IN, FOREIGN_FORM = (
+    "This proxy needs its admin token or one of its keys here.",
+    "This form was not sent from a page of this proxy; nothing was done.",
+)
+
+
+@frozen
+class Reader:
+    """Who reads: the request, and the key or token of the session."""
+
+    request: Request
+    secret: str
+
+
+def application(operations: Sequence[Operation[Any]], guard: Guard) -> ASGIApp:
+    """The page as one ASGI application; it answers everything below /memory but the API."""
+    return PageApplication(operations, guard).router()
+
+
+class PageApplication:
+    """Views and actions over the operations of the admin API."""
+
+    def __init__(self, operations: Sequence[Operation[Any]], guard: Guard) -> None:
+        self._api = Api(operations, guard)
+        self._sessions = Sessions(time.time)
+        self._feed = Feed()
+        self._templates = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= FILTERS
+
+    def router(self) -> Router:
+        """All paths."""
+        return Router(
+            [
+                Route(ROOT, lambda _request: RedirectResponse(f"{ROOT}/", 308)),
+                Route(f"{ROOT}/sign-in", self._sign_in, methods=["GET", "POST"]),
+                Route(f"{ROOT}/sign-out", self._sign_out, methods=["POST"]),
+                Route(f"{ROOT}/live", self._live),
+                Route(f"{ROOT}/forget", self._forget, methods=["POST"]),
+                *(Route(ROOT + action.path, partial(self._act, action), methods=["POST"]) for action in ACTIONS),
+                *(Route(ROOT + view.path, partial(self._view, view)) for view in VIEWS),
+                Route(f"{ROOT}/static/{{path:path}}", _Static()),
+            ],
+            redirect_slashes=False,
+            default=self._unknown,
+        )
+
+    async def _view(self, view: View, request: Request) -> Response:
+        reader = self._reader(request)
+        values: dict[str, Any] = {source.name: None for source in view.sources}
+        for source in view.sources:
+            if source.needs and not request.query_params.get(source.needs, "").strip():
+                continue
+            passed = {name: value for name in source.passes if (value := request.query_params.get(name))}
+            answer = await self._ask(reader, "GET", source.path, request.path_params, {**source.given, **passed})
+            if answer.status < 400:
+                values[source.name] = answer.value
+            elif not (source.is_optional and answer.status == 403):
+                return self._failed(reader, answer)
+        if view.template == "conversation.html":
+            values["losses"] = await self._losses(reader, values["page"]["turns"])
+        if request.query_params.get("format") == "json":
+            return json_reply(values)
+        return self._shown(reader, view.template, values)
+
+    async def _losses(self, reader: Reader, turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The losses at the newest compactions, by turn."""
+        compactions = [one["turn"] for one in turns if one["event"].startswith("compaction:")]
+        found = {}
+        for turn in compactions[-COMPACTIONS_SHOWN:]:
+            answer = await self._ask(reader, "GET", "/turns/{turn}/losses", {"turn": turn}, {})
+            if answer.status < 400:
+                found[turn] = answer.value
+        return found
+
+    async def _live(self, request: Request) -> Response:
+        reader = self._reader(request)
+        asked = {"limit": LIVE_TURNS}
+        first = await self._ask(reader, "GET", "/turns", {}, asked)
+        if first.status >= 400:
+            return self._failed(reader, first)
+        if self._feed.is_full:
+            return self._shown(reader, "message.html", {"text": "As many pages are open as may be."}, 503)
+
+        async def rows() -> str:
+            answer = await self._ask(reader, "GET", "/turns", {}, asked)
+            turns = answer.value["turns"] if answer.status < 400 else []
+            return self._templates.get_template("rows.html").render(turns=turns, root=ROOT)
+
+        events = self._feed.events(reader.secret, rows)
+        return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
+
+    async def _forget(self, request: Request) -> Response:
+        """A preview first; only what was previewed and confirmed is erased."""
+        reader = self._reader(request)
+        if not _is_own_form(request):
+            return self._shown(reader, "message.html", {"text": FOREIGN_FORM}, 403)
+        form = await _form(request)
+        given: dict[str, Any] = {name: text for name in FORGET_FIELDS if (text := form.get(name, "").strip())}
+        is_confirmed = form.get("confirmed") == "yes"
+        answer = await self._ask(reader, "POST", "/forget", {}, given | {"dry_run": not is_confirmed})
+        if answer.error:
+            return self._shown(reader, "forget.html", {"given": given, "error": answer.error}, answer.status)
+        values = {"given": given, "receipt" if is_confirmed else "preview": answer.value}
+        return self._shown(reader, "forget.html", values)
+
+    async def _act(self, action: Action, request: Request) -> Response:
+        reader = self._reader(request)
+        if not _is_own_form(request):
+            return self._shown(reader, "message.html", {"text": FOREIGN_FORM}, 403)
+        answer = await self._ask(reader, action.method, action.operation, request.path_params, {})
+        return self._failed(reader, answer) if answer.status >= 400 else RedirectResponse(ROOT + action.then, 303)
+
+    async def _sign_in(self, request: Request) -> Response:
+        reader = self._reader(request)
+        if request.method == "GET":
+            return self._shown(reader, "sign_in.html", {"text": SIGN_IN})
+        if not _is_own_form(request):
+            return self._shown(reader, "message.html", {"text": FOREIGN_FORM}, 403)
+        secret = (await _form(request)).get("secret", "").strip()
+        tried = await self._ask(Reader(request, secret), "GET", "/turns", {}, {"limit": "1"})
+        if tried.status >= 400:
+            return self._shown(reader, "sign_in.html", {"text": tried.error}, tried.status)
+        response = RedirectResponse(f"{ROOT}/", 303)
+        is_secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
+        response.set_cookie(
+            COOKIE,
+            self._sessions.begin(secret),
+            max_age=int(SESSION_SECONDS),
+            path=ROOT,
+            httponly=True,
+            samesite="strict",
+            secure=is_secure,
+        )
+        return response
+
+    async def _sign_out(self, request: Request) -> Response:
+        self._sessions.end(request.cookies.get(COOKIE, ""))
+        response = RedirectResponse(f"{ROOT}/sign-in", 303)
+        response.delete_cookie(COOKIE, path=ROOT)
+        return response
+
+    async def _unknown(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"].startswith(PREFIX):
+            await UnknownPath()(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        response = self._shown(self._reader(request), "message.html", {"text": "There is no such page."}, 404)
+        await response(scope, receive, send)
+
+    def _reader(self, request: Request) -> Reader:
+        return Reader(request, self._sessions.secret(request.cookies.get(COOKIE, "")))
+
+    async def _ask(
+        self, reader: Reader, method: str, path: str, in_path: Mapping[str, str], given: Mapping[str, Any]
+    ) -> Answer:
+        return await self._api.ask(reader.request, reader.secret, (method, path), in_path, given)
+
+    def _failed(self, reader: Reader, answer: Answer) -> Response:
+        if answer.status == 401 or (answer.status == 403 and not reader.secret):
+            return self._shown(reader, "sign_in.html", {"text": answer.error if reader.secret else SIGN_IN}, 401)
+        return self._shown(reader, "message.html", {"text": answer.error}, answer.status)
+
+    def _shown(self, reader: Reader, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
+        query = _Query((name, value) for name, value in reader.request.query_params.items() if name != "format")
+        always = {"root": ROOT, "path": reader.request.url.path, "query": query, "is_signed_in": bool(reader.secret)}
+        text = self._templates.get_template(template).render(always | {"now": datetime.now(UTC)} | dict(values))
+        return Response(text, status, HEADERS, "text/html")
+
+
+def _is_own_form(request: Request) -> bool:
+    """Whether a form was sent from a page of this host, as its browser says; other programs may use the API."""
+    if (site := request.headers.get("sec-fetch-site")) is not None:
+        return site == "same-origin"
+    origin = request.headers.get("origin", "")
+    return bool(origin) and origin.partition("://")[2] == request.headers.get("host")
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form; the last of those with the same name."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > FORM_BYTES:
+            return {}
+    return dict(parse_qsl(body.decode("utf-8", "replace")))
+
+
+class _Query(dict[str, str]):
+    """The query of a page; what it does not name is empty."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
+class _Static:
+    """The style sheet and the script."""
+
+    def __init__(self) -> None:
+        self._files = StaticFiles(directory=HERE / "static")
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        path = scope["path_params"]["path"]
+        response = await self._files.get_response(path, scope)
+        response.headers.update({**HEADERS, "cache-control": "max-age=3600"})
+        await response(scope, receive, send)

@@ -1,0 +1,60 @@
+"""
+The newest turns as a stream of server-sent events, read once a second however many readers there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from time import monotonic
+
+PERIOD_SECONDS = 1.0
+READERS = 40  # at once: each holds a connection
+KEEP_ALIVE_SECONDS = 15.0  # proxies between close what is silent for longer
+
+
+class Feed:
+    """The rows of the newest turns as HTML, for all readers with the same key."""
+
+    def __init__(self) -> None:
+        self._readers = 0
+        self._latest: dict[str, tuple[float, str]] = {}
+        self._reading = asyncio.Lock()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many readers as may be."""
+        return self._readers >= READERS
+
+    async def events(self, key: str, read: Callable[[], Awaitable[str]]) -> AsyncIterator[bytes]:
+        """
+        An event whenever the rows change.
+
+        Args:
+            key: readers with the same share what one of them reads.
+            read: the rows.
+        """
+        self._readers += 1
+        sent, at = "", monotonic()
+        try:
+            while True:
+                rows = await self._rows(key, read)
+                if rows != sent:
+                    sent, at = rows, monotonic()
+                    yield b"".join(b"data: %b\n" % line.encode() for line in rows.splitlines()) + b"\n"
+                elif monotonic() - at > KEEP_ALIVE_SECONDS:
+                    at = monotonic()
+                    yield b": waiting\n\n"
+                await asyncio.sleep(PERIOD_SECONDS)
+        finally:
+            self._readers -= 1
+            if not self._readers:
+                self._latest.clear()
+
+    async def _rows(self, key: str, read: Callable[[], Awaitable[str]]) -> str:
+        async with self._reading:
+            at, rows = self._latest.get(key, (-PERIOD_SECONDS, ""))
+            if monotonic() - at >= PERIOD_SECONDS:
+                rows = await read()
+                self._latest[key] = monotonic(), rows
+            return rows

@@ -1,0 +1,143 @@
+"""The page: projections of the admin API, for who may ask it; archived text is text, and nothing is erased unasked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+import pytest
+from palimpsest.features.page.application import FORM_BYTES, application
+from palimpsest.features.page.views import VIEWS
+from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.journal import Journal
+
+from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
+from tests.edge.admin.conftest import inhabited, inhabited_database
+from tests.talking import Talk
+
+__all__ = ["inhabited", "inhabited_database"]
+
+OWN_FORM = {**LOCAL, "sec-fetch-site": "same-origin"}
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \x1b[31m \u202egnp.exe"
+
+
+@pytest.fixture
+def home(inhabited: Database) -> House:
+    """On loopback, where nobody signs in."""
+    return House(inhabited, AT_HOME, page=application)
+
+
+@pytest.fixture
+def house(inhabited: Database) -> House:
+    """Bound to the world, with a token and the key of the first tenant."""
+    return House(inhabited, page=application)
+
+
+async def post(
+    house: House, path: str, form: Mapping[str, str], headers: Mapping[str, str] = OWN_FORM
+) -> tuple[int, str]:
+    return await house.ask(f"/memory/{path}", headers, "POST", urlencode(form).encode())
+
+
+@pytest.mark.parametrize("path", [view.path for view in VIEWS if "{" not in view.path and view.path != "/policy"])
+async def test_every_page_is_shown_as_html_and_as_json(home: House, path: str) -> None:
+    status, text = await home.ask(f"/memory{path}", LOCAL)
+    assert (status, text.startswith("<!doctype html>")) == (200, True)
+    status, value = await home.ask(f"/memory{path}?format=json", LOCAL)
+    assert status == 200
+    assert isinstance(value, dict)
+
+
+async def test_a_page_lets_a_browser_run_its_own_script_and_ask_this_host_only(home: House) -> None:
+    await home.ask("/memory/", LOCAL)
+    rules = home.headers[b"content-security-policy"].decode()
+    assert rules.startswith("default-src 'none'")
+    assert "unsafe" not in rules
+    assert {source for source in re.findall(r"'[\w-]+'|https?:\S*|\*", rules)} == {"'none'", "'self'"}
+
+
+async def test_archived_text_is_shown_as_text(home: House, inhabited: Database) -> None:
+    said = await Talk(Journal(inhabited), "key:acme", "c-evil").say(HOSTILE, HOSTILE)
+    for path in ("conversations/c-evil", "conversations", "", f"turns/{said.turn.id}"):
+        status, text = await home.ask(f"/memory/{path}", LOCAL)
+        assert status == 200
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e]", text.replace("\r", ""))
+    assert "&lt;script&gt;alert(1)" in text
+
+
+async def test_who_may_not_ask_the_api_sees_the_form_to_sign_in(house: House) -> None:
+    for path in ("", "conversations", "turns/turn-1", "live"):
+        status, text = await house.ask(f"/memory/{path}", {"host": "proxy.example"})
+        assert status == 401
+        assert "first in" not in text
+        assert 'name="secret"' in text
+
+
+async def test_a_session_opens_what_its_key_opens_and_ends_when_it_is_ended(house: House) -> None:
+    host = {"host": "proxy.example", "sec-fetch-site": "same-origin"}
+    assert (await post(house, "sign-in", {"secret": "wrong"}, host))[0] == 401
+    status, _ = await post(house, "sign-in", {"secret": "acme-key"}, host)
+    assert status == 303
+    cookie = house.headers[b"set-cookie"].decode()
+    assert {"HttpOnly", "SameSite=strict", "Path=/memory"} <= {part.strip() for part in cookie.split(";")}
+    assert "acme-key" not in cookie
+    session = host | {"cookie": cookie.partition(";")[0]}
+    status, text = await house.ask("/memory/conversations", session)
+    assert status == 200
+    assert "first in c-1" in text
+    assert "not yours" not in text, "another tenant's"
+    await post(house, "sign-out", {}, session)
+    assert (await house.ask("/memory/conversations", session))[0] == 401
+
+
+async def test_forgetting_shows_first_what_would_go_and_erases_what_is_confirmed(home: House) -> None:
+    before = await home.conversations()
+    status, text = await post(home, "forget", {"conversation": "c-1", "tenant": "key:acme"})
+    assert status == 200
+    assert "would be erased" in text
+    assert await home.conversations() == before
+    status, text = await post(home, "forget", {"conversation": "c-1", "tenant": "key:acme", "confirmed": "yes"})
+    assert status == 200
+    assert "signature" in text
+    assert await home.conversations() == before - 1
+
+
+@pytest.mark.parametrize("headers", [{}, {"sec-fetch-site": "cross-site"}, {"origin": "http://evil.example"}])
+async def test_a_form_of_another_site_does_nothing(home: House, headers: Mapping[str, str]) -> None:
+    before = await home.conversations()
+    form = {"conversation": "c-1", "tenant": "key:acme", "confirmed": "yes"}
+    assert (await post(home, "forget", form, LOCAL | headers))[0] == 403
+    assert (await post(home, "facts/1/forget", {}, LOCAL | headers))[0] == 403
+    assert await home.conversations() == before
+
+
+async def test_a_form_that_names_nothing_erases_nothing(home: House) -> None:
+    before = await home.conversations()
+    for form in ({"confirmed": "yes"}, {"matching": "x" * FORM_BYTES, "confirmed": "yes"}):
+        status, _ = await post(home, "forget", form)
+        assert status == 400
+    assert await home.conversations() == before
+
+
+async def test_what_is_not_there_is_said_so_and_the_api_keeps_its_own_answers(home: House) -> None:
+    assert (await home.ask("/memory/nope", LOCAL))[0] == 404
+    assert (await home.ask("/memory/turns/nope", LOCAL))[0] == 404
+    status, value = await home.ask("/memory/v1/nope", LOCAL)
+    assert (status, list(value)) == (404, ["error"])
+    assert (await home.ask("/memory", LOCAL))[0] == 308
+
+
+async def test_the_style_sheet_and_the_script_are_served_and_nothing_beside_them(home: House) -> None:
+    for name in ("page.css", "page.js", "icon.svg"):
+        assert (await home.ask(f"/memory/static/{name}", LOCAL))[0] == 200
+    assert (await home.ask("/memory/static/../application.py", LOCAL))[0] == 404
+
+
+async def test_a_read_only_key_erases_nothing(house: House) -> None:
+    before = await house.conversations()
+    headers = ACME | {"sec-fetch-site": "same-origin"}
+    assert (await post(house, "forget", {"conversation": "c-1", "confirmed": "yes"}, headers))[0] == 401, "no session"
+    assert await house.conversations() == before
