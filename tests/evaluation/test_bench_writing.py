@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from dataclasses import replace
 
+import numpy as np
 from palimpsest.core.writing.entries import PAPER
 from palimpsest.core.writing.lightmem3 import Buffers
 from palimpsest.evaluation import bench_writing
@@ -29,6 +30,7 @@ TALK = replace(
     ),
 )
 ASKED = [(TALK, answerable(TALK))]
+NEAR = {TALK.id: np.eye(30)}  # no turn is like another
 
 
 def test_a_larger_budget_keeps_more() -> None:
@@ -38,12 +40,12 @@ def test_a_larger_budget_keeps_more() -> None:
 
 
 def test_a_larger_buffer_takes_fewer_calls() -> None:
-    small, large = (by_buffers(ASKED, 500, Buffers(short_term_tokens=size)) for size in (64, 512))
+    small, large = (by_buffers(ASKED, 500, Buffers(short_term_tokens=size), NEAR) for size in (64, 512))
     assert small[0] > large[0] > 0
 
 
 async def test_calls_are_counted_by_writer() -> None:
-    spent = {name: await cost_of([TALK], name) for name in ("epc", "lightmem3", "lightmem-slm")}
+    spent = {name: await cost_of([TALK], name, NEAR) for name in ("epc", "lightmem3", "lightmem-slm")}
     assert spent["epc"].calls == 2
     assert spent["lightmem-slm"].calls == len(turns_of(TALK)) == 30
     assert spent["lightmem3"].calls * 10 <= 30
@@ -55,7 +57,7 @@ async def test_the_report_has_a_table_for_each_experiment() -> None:
     bench_writing.add_arguments(parser)
     given = parser.parse_args([])
     given.data = []
-    spent = {"epc": await cost_of([TALK], "epc")}
+    spent = {"epc": await cost_of([TALK], "epc", NEAR)}
     found = report(given, 30, {"as in the paper": 0.5}, {(0.6, 512): (3, 0.7)}, spent, {"words": Found(4, 2, 2, 1)})
     costs, components, buffers, boundaries = found.tables
     assert costs.rows[0] == ["any, by rule", 0, 0, None]

@@ -13,18 +13,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from palimpsest.core.recall.ranking import Floats
 from palimpsest.core.writing import epc
 from palimpsest.core.writing.entries import PAPER, Weights
 from palimpsest.core.writing.lightmem3 import Buffers, batches, turns, write
 from palimpsest.core.writing.writers import WRITERS
-from palimpsest.domain import Item
+from palimpsest.domain import Item, SourceMessage
 from palimpsest.evaluation import segmentation, vectors
 from palimpsest.evaluation.assistant import SilentAssistant, Spent
 from palimpsest.evaluation.bench_diagnose import ScorableQuestion, answerable
 from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.diagnosis import Segments
 from palimpsest.evaluation.report import Report, Table, progress
-from palimpsest.evaluation.segmentation import Found
+from palimpsest.evaluation.segmentation import Found, turn_vectors
 from palimpsest.evaluation.writing import SEGMENTS, TENANT, at_once, by_session, shown, token_count
 from palimpsest.features.items.model_writers import ModelWriters
 
@@ -45,6 +46,8 @@ KEPT = (0.4, 0.6, 0.8)  # LightMem-3, tables 8 and 9
 BUFFERS = (256, 512, 768, 1024)
 
 Asked = Sequence[tuple[Conversation, Sequence[ScorableQuestion]]]
+Vectors = Mapping[str, Floats]
+"""Of the turns of each conversation, by its id: LightMem-3 tells topics apart by them."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -57,6 +60,10 @@ async def run(given: Namespace) -> Report:
     asked = [(conversation, answerable(conversation)) for conversation in conversations]
     with progress() as bar:
         task = bar.add_task("writing", total=len(VARIANTS) + len(KEPT) * len(BUFFERS) + len(WRITERS) + 1)
+        async with vectors.opened() as embedder:
+            found = await segmentation.measured(conversations, embedder)
+            near = {one.id: await turn_vectors(messages_of(one), embedder) for one in conversations}
+        bar.advance(task)
         ablation = {}
         for name, weights in VARIANTS.items():
             ablation[name] = by_epc(asked, given.write_tokens, weights)
@@ -64,15 +71,13 @@ async def run(given: Namespace) -> Report:
         sweep = {}
         for keep in KEPT:
             for size in BUFFERS:
-                sweep[keep, size] = by_buffers(asked, given.write_tokens, Buffers(short_term_tokens=size, keep=keep))
+                buffers = Buffers(short_term_tokens=size, keep=keep)
+                sweep[keep, size] = by_buffers(asked, given.write_tokens, buffers, near)
                 bar.advance(task)
         spent = {}
         for name in WRITERS:
-            spent[name] = await cost_of(conversations, name)
+            spent[name] = await cost_of(conversations, name, near)
             bar.advance(task)
-        async with vectors.opened() as embedder:
-            found = await segmentation.measured(conversations, embedder)
-        bar.advance(task)
     return report(given, sum(len(turns_of(one)) for one in conversations), ablation, sweep, spent, found)
 
 
@@ -88,34 +93,41 @@ def by_epc(asked: Asked, tokens: int, weights: Weights) -> float | None:
     )
 
 
-def by_buffers(asked: Asked, tokens: int, buffers: Buffers) -> tuple[int, float | None]:
+def by_buffers(asked: Asked, tokens: int, buffers: Buffers, near: Vectors) -> tuple[int, float | None]:
     """Calls that LightMem-3 would make, and span recall in what it keeps without a model."""
     calls = 0
 
     def written(conversation: Conversation) -> Sequence[Item]:
         nonlocal calls
         ((segment, share, statistics),) = at_once(conversation, tokens)
-        calls += sum(1 for _ in batches(segment, token_count, statistics, buffers))
-        return write(segment, share, token_count, statistics, buffers)
+        apart = near[conversation.id]
+        calls += sum(1 for _ in batches(segment, token_count, statistics, buffers, vectors=apart))
+        return write(segment, share, token_count, statistics, buffers, vectors=apart)
 
     recall = _span_recall(asked, written)
     return calls, recall
 
 
-async def cost_of(conversations: Sequence[Conversation], name: str) -> Spent:
+async def cost_of(conversations: Sequence[Conversation], name: str, near: Vectors) -> Spent:
     """What a writer asks of a model that keeps nothing; the tokens of answers are not counted."""
     assistant = SilentAssistant()
     writers = ModelWriters(assistant, token_count)
     for conversation in conversations:
         for segment, share, statistics in SEGMENTS[name](conversation, WRITE_TOKENS):
-            await writers.write(name, segment, share, statistics, TENANT)
+            apart = near[conversation.id] if SEGMENTS[name] is at_once else None  # only of a whole conversation
+            await writers.write(name, segment, share, statistics, TENANT, apart)
     return assistant.spent
+
+
+def messages_of(conversation: Conversation) -> Sequence[SourceMessage]:
+    """A conversation, as writers read it."""
+    ((segment, _, _),) = at_once(conversation, 0)
+    return segment
 
 
 def turns_of(conversation: Conversation) -> Sequence[tuple[int, ...]]:
     """The turns of a conversation, as writers count them."""
-    ((segment, _, _),) = at_once(conversation, 0)
-    return turns(segment)
+    return turns(messages_of(conversation))
 
 
 def report(
@@ -156,7 +168,9 @@ def report(
         "costs": {name: {"calls": one.calls, "prompt_tokens": one.prompt_tokens} for name, one in spent.items()},
         "epc": ablation,
         "buffers": {f"{keep} {size}": {"calls": calls, "CSM": value} for (keep, size), (calls, value) in sweep.items()},
-        "boundaries": {way: {"recall": one.recall, "precision": one.precision} for way, one in found.items()},
+        "boundaries": {
+            way: {"recall": one.recall, "precision": one.precision, "f1": one.f1} for way, one in found.items()
+        },
     }
     notes = [f"{turn_count:,} turns: a user's messages and the answers to them"]
     return Report("writing: the experiments around writers", data, tables, notes)

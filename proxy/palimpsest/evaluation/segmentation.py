@@ -2,7 +2,7 @@
 Topic boundaries against boundaries that are known: where one session ends and another begins.
 
 LightMem-3 (section 5.4) takes the sessions of LongMemEval as topics. Conversations of a single session are glued
-together in tens.
+together in tens. They are cut as the proxy cuts them: compressed, and by what the sensory buffer holds.
 """
 
 from __future__ import annotations
@@ -15,22 +15,29 @@ import numpy as np
 
 from palimpsest.core.recall.ranking import Floats
 from palimpsest.core.writing.information import TermStatistics
-from palimpsest.core.writing.topics import LEAST_SIMILAR, boundaries, near
+from palimpsest.core.writing.lightmem3 import batches, turns
+from palimpsest.domain import SourceMessage
 from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage
+from palimpsest.features.items.writing import CHARS_PER_TOKEN
 
 GLUED = 10  # conversations of one session each
 NEAR_TURNS = 1  # a boundary that is off by so many turns is found: "bye" belongs to either side
-TURN_CHARS = 2000  # of a turn that is compared
-ALL = 2.0  # a similarity that nothing reaches: every lowest point is a boundary
+TURN_CHARS = 2000  # of a turn that is embedded
 
 
 @dataclass(frozen=True, slots=True)
 class Glued:
-    """Turns as texts, and the indexes of those that begin another session."""
+    """Turns, and the indexes of those that begin another session."""
 
-    turns: tuple[str, ...]
+    turns: tuple[tuple[DatasetMessage, ...], ...]
     begins: frozenset[int]
+
+    @property
+    def messages(self) -> list[SourceMessage]:
+        """What a writer reads."""
+        said = (each for turn in self.turns for each in turn)
+        return [SourceMessage(at, each.role, each.text, each.at) for at, each in enumerate(said)]
 
 
 @dataclass(slots=True)
@@ -68,31 +75,38 @@ def glued(conversations: Sequence[Conversation]) -> Iterator[Glued]:
     parts = [[part for part in _sessions(_turns(c))] for c in conversations if c.sessions > 1]
     parts += [single[start : start + GLUED] for start in range(0, len(single), GLUED)]
     for sessions in parts:
-        turns = [" ".join(said.text for said in turn)[:TURN_CHARS] for session in sessions for turn in session]
         ends = np.cumsum([len(session) for session in sessions])[:-1]
         if len(sessions) > 1:
-            yield Glued(tuple(turns), frozenset(ends.tolist()))
+            yield Glued(tuple(tuple(turn) for session in sessions for turn in session), frozenset(ends.tolist()))
 
 
 async def measured(conversations: Sequence[Conversation], embedder: Embedder) -> dict[str, Found]:
-    """What is found by words, by vectors, and by both, which is the rule."""
-    found = {way: Found() for way in ("words", "vectors", "both", "no threshold")}
+    """What is found by words, by words and vectors, and by a cut before every turn, whose precision is chance's."""
+    found = {way: Found() for way in ("words", "words and vectors", "every turn")}
     for one in glued(conversations):
-        statistics = TermStatistics().with_texts(one.turns)
-        vectors: Floats = (await embedder.embed_passages(one.turns)).astype(np.float64)
-        found["words"].add(boundaries(one.turns, statistics), one.begins)
-        found["vectors"].add(_far_apart(vectors), one.begins)
-        found["both"].add(boundaries(one.turns, statistics, vectors), one.begins)
-        found["no threshold"].add(boundaries(one.turns, statistics, None, ALL), one.begins)
+        found["words"].add(cuts(one), one.begins)
+        found["words and vectors"].add(cuts(one, await turn_vectors(one.messages, embedder)), one.begins)
+        found["every turn"].add(range(1, len(one.turns)), one.begins)
     return found
 
 
-def _far_apart(vectors: Floats) -> list[int]:
-    """Gaps whose sides are less alike than the threshold, and no nearer than their neighbours."""
-    alike = [ALL, *(near(vectors, at) for at in range(1, len(vectors))), ALL]
-    return [
-        at for at in range(1, len(vectors)) if alike[at] < LEAST_SIMILAR and alike[at - 1] >= alike[at] <= alike[at + 1]
-    ]
+async def turn_vectors(messages: Sequence[SourceMessage], embedder: Embedder) -> Floats:
+    """Unit vectors (n, d) of a writer's turns."""
+    texts = [" ".join(messages[at].text for at in turn)[:TURN_CHARS] for turn in turns(messages)]
+    return (await embedder.embed_passages(texts)).astype(np.float64)
+
+
+def cuts(one: Glued, vectors: Floats | None = None) -> list[int]:
+    """The turns with which LightMem-3's topics begin, the first apart."""
+    messages = one.messages
+    statistics = TermStatistics().with_texts(said.text for said in messages)
+    topics = [topic for batch in batches(messages, _tokens, statistics, vectors=vectors) for topic in batch]
+    of_message = [at for at, turn in enumerate(one.turns) for _ in turn]
+    return [of_message[topic.messages[0]] for topic in topics[1:]]
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text) // CHARS_PER_TOKEN)
 
 
 def _turns(conversation: Conversation) -> list[list[DatasetMessage]]:

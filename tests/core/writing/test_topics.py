@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from palimpsest.core.writing.information import TermStatistics
 from palimpsest.core.writing.topics import boundaries, label
 
@@ -8,14 +9,22 @@ DOG = ["my dog eats fish", "the dog hates fish soup", "fish makes a dog fat", "t
 
 def test_talk_of_other_things_begins_a_topic() -> None:
     assert boundaries([*SHIP, *DOG], TermStatistics()) == [4]
+
+
+def test_talk_of_one_thing_has_no_boundary_where_it_shares_least() -> None:
     assert boundaries(SHIP, TermStatistics()) == []
 
 
-def test_where_there_are_vectors_their_distance_decides_too() -> None:
-    apart = np.array([[1.0, 0.0]] * 4 + [[0.0, 1.0]] * 4)
-    alike = np.array([[1.0, 0.0]] * 8)
-    assert boundaries([*SHIP, *DOG], TermStatistics(), apart) == [4]
-    assert boundaries([*SHIP, *DOG], TermStatistics(), alike) == []
+@pytest.mark.parametrize("step", [0.4, 2.0], ids=["cosine .93 between topics", "cosine .45"])
+def test_how_far_apart_topics_are_is_told_by_the_rest_of_the_talk(step: float) -> None:
+    vectors = np.array([[1, 0], [1, 0.1], [1, 0], [1, 0.1], *[[1, step], [1, step + 0.1]] * 2])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert boundaries([*SHIP, *DOG], TermStatistics(), vectors) == [4]
+
+
+def test_words_and_vectors_decide_together() -> None:
+    elsewhere = np.array([[1.0, 0.0]] * 6 + [[0.0, 1.0]] * 2)
+    assert boundaries([*SHIP, *DOG], TermStatistics(), elsewhere) == []
 
 
 def test_few_turns_are_one_topic() -> None:

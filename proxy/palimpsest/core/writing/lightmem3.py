@@ -157,7 +157,8 @@ def _topics(
     shorten = compress or (lambda text, most: compressed(text, statistics, buffers.keep, most))
     sensory: list[_Turn] = []
     first = 0  # index of the turn that the buffer begins with
-    for at, turn in enumerate(turns(segment)):
+    spoken = turns(segment)
+    for at, turn in enumerate(spoken if is_over else spoken[:-1]):  # the last may go on
         texts = tuple(shorten(segment[i].text, MOST_WORDS[segment[i].role]) for i in turn)
         sensory.append(_Turn(turn, texts, sum(map(count, texts))))
         if len(sensory) > 1 and sum(held.tokens for held in sensory) > buffers.sensory_tokens:

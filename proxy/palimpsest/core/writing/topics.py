@@ -1,16 +1,17 @@
 """
-Topic boundaries in talk: where neighbouring turns share few words, and mean different things.
+Topic boundaries in talk: where neighbouring turns share fewer words, and are further apart in meaning, than elsewhere.
 
 LightMem-3 (section 3.1) takes the turns at which a model's attention between neighbours peaks, and of those the ones
-whose embeddings are far apart. Here lexical cohesion stands for attention: a boundary is where it is lower than at the
-gaps before and behind (Hearst, "TextTiling", Computational Linguistics 23, 1997), and the similarity of what stands
-before and behind is below a threshold: of embeddings where there are any, else of words.
+whose embeddings are less alike than a threshold. Here lexical cohesion stands for attention, and both are measured
+against the talk itself, as no cosine serves both friends who chat on and a user with ten tasks: a boundary is a gap
+that is less alike than those before and behind it, and than the average gap by most of a standard deviation (Hearst,
+"TextTiling", Computational Linguistics 23, 1997, cuts by the distribution of a text's own scores).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import log1p, sqrt
 
 import numpy as np
@@ -21,34 +22,28 @@ from palimpsest.core.writing.information import TermStatistics
 
 # Chosen on conversations that were glued together; `palimpsest bench writing` says how many gluings each choice finds.
 WINDOW_TURNS = 2  # that are compared on each side of a gap
-LEAST_SIMILAR = 0.3  # cosine of the mean vectors of both sides; less is another topic
-LEAST_COHESIVE = 0.08  # cosine of their weighted words, likewise
+LEAST_DIP = 0.75  # standard deviations; from .6 to 1.25 the mean F1 of three sets is .60 to .62
+MOST_COHESIVE = 0.2  # cosine of the weighted words of both sides: one topic, however much the rest of a talk shares
+SAME = 1e-9  # a deviation, or a length, that is rounding
 
 Vector = Mapping[str, float]
 
 
-def boundaries(
-    turns: Sequence[str], statistics: TermStatistics, vectors: Floats | None = None, least: float | None = None
-) -> list[int]:
+def boundaries(turns: Sequence[str], statistics: TermStatistics, vectors: Floats | None = None) -> list[int]:
     """
     The turns that begin a topic, the first apart, rising.
 
     Args:
-        turns: texts.
-        vectors: (n, d), unit length, one a turn; None: words alone decide.
-        least: similarity below which a gap is a boundary; None: what was found best.
+        turns: texts, of which gaps are compared with one another.
+        vectors: (n, d), unit length, one a turn, which count as much as words; None: words alone decide.
     """
     bags = [_bag(turn, statistics) for turn in turns]
-    gaps = [
-        _cosine(_sum(bags[max(0, at - WINDOW_TURNS) : at]), _sum(bags[at : at + WINDOW_TURNS]))
-        for at in range(1, len(turns))
-    ]
-    if vectors is None:
-        similar, threshold = gaps, LEAST_COHESIVE
-    else:
-        similar, threshold = [near(vectors, at) for at in range(1, len(turns))], LEAST_SIMILAR
-    threshold = threshold if least is None else least
-    return [at + 1 for at in range(len(gaps)) if _is_lowest(gaps, at) and similar[at] < threshold]
+    cohesion = [_cosine(_sum(bags[before]), _sum(bags[behind])) for before, behind in _sides(len(turns))]
+    alike = _standardised(cohesion)
+    if vectors is not None:
+        alike = (alike + _standardised([_near(vectors[a], vectors[b]) for a, b in _sides(len(turns))])) / 2
+    dips = [at for at in range(len(alike)) if _is_lowest(alike, at) and alike[at] < -LEAST_DIP]
+    return [at + 1 for at in dips if cohesion[at] < MOST_COHESIVE]
 
 
 def label(texts: Sequence[str], statistics: TermStatistics, words: int = 3) -> str:
@@ -65,17 +60,28 @@ def label(texts: Sequence[str], statistics: TermStatistics, words: int = 3) -> s
     return ", ".join(said[term] for term in best)
 
 
-def near(vectors: Floats, at: int) -> float:
-    """Cosine of what stands before and behind a gap: the mean vectors of up to two turns on each side."""
-    before, behind = vectors[max(0, at - WINDOW_TURNS) : at].sum(axis=0), vectors[at : at + WINDOW_TURNS].sum(axis=0)
-    lengths = float(np.linalg.norm(before) * np.linalg.norm(behind))
-    return float(before @ behind) / lengths if lengths else 0.0
+def _sides(turns: int) -> Iterator[tuple[slice, slice]]:
+    """What is compared at each gap: the turns before it and those behind."""
+    for at in range(1, turns):
+        yield slice(max(0, at - WINDOW_TURNS), at), slice(at, at + WINDOW_TURNS)
 
 
-def _is_lowest(gaps: Sequence[float], at: int) -> bool:
-    before = gaps[at - 1] if at else float("inf")
-    behind = gaps[at + 1] if at + 1 < len(gaps) else float("inf")
-    return gaps[at] <= before and gaps[at] < behind
+def _standardised(values: Sequence[float]) -> Floats:
+    """In standard deviations from their mean; 0 where all are the same."""
+    found = np.array(values)
+    return (found - found.mean()) / (found.std() + SAME) if len(found) else found
+
+
+def _near(before: Floats, behind: Floats) -> float:
+    """Cosine of the mean vectors."""
+    a, b = before.sum(axis=0), behind.sum(axis=0)
+    return float(a @ b) / max(float(np.linalg.norm(a) * np.linalg.norm(b)), SAME)
+
+
+def _is_lowest(alike: Floats, at: int) -> bool:
+    before = alike[at - 1] if at else float("inf")
+    behind = alike[at + 1] if at + 1 < len(alike) else float("inf")
+    return bool(alike[at] <= before and alike[at] < behind)
 
 
 def _bag(text: str, statistics: TermStatistics) -> Vector:
