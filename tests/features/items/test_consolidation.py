@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -30,6 +32,7 @@ from palimpsest.telemetry.metrics import Metrics
 from tests.features.assist.helping import assistants_of
 from tests.kept_items import DAY_SECONDS, in_use, keep, tell, texts
 from tests.remembered import Past, WordEmbedder
+from tests.running import Proxy, request, until, upstream_on_a_thread
 from tests.talking import NOW
 
 T = TypeVar("T")
@@ -37,6 +40,7 @@ T = TypeVar("T")
 SECRET = b"a secret of thirty-two bytes ....."
 RED, BLUE, GREEN = (f"My favourite colour is {colour}." for colour in ("red", "blue", "green"))
 BOATS = "The boats of Leith sail on Sundays."
+DAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
 TABLES = ("item", "item_source", "item_vector", "consolidation", "consolidation_step", "node", "edge", "edge_evidence")
 STATES = ("item", "node", "edge", "edge_evidence")
 
@@ -365,8 +369,7 @@ async def test_a_model_judges_what_rules_leave_and_only_within_the_queue(
 async def test_queues_are_judged_at_once_as_many_as_the_cap_allows(
     database: Database, past: Past, embedder: WordEmbedder, cap: int
 ) -> None:
-    days = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
-    await tell(past, *(f"The boats of Leith sail on {day} at dawn." for day in days), user="ann")
+    await tell(past, *(f"The boats of Leith sail on {day} at dawn." for day in DAYS), user="ann")
     async with ScriptedUpstream() as upstream:
         local = {"name": "local", "url": upstream.url, "auth": "held"}
         model = {"model": "tiny", "upstream": "local", "calls_at_once": cap}
@@ -385,7 +388,30 @@ async def test_queues_are_judged_at_once_as_many_as_the_cap_allows(
             assert len(upstream.received) == cap
             upstream.permit(1000)
             assert (await run).is_complete
-    assert len(upstream.received) >= len(days) - 1
+    assert len(upstream.received) >= len(DAYS) - 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cap", [1, 4])
+async def test_a_running_proxy_keeps_as_many_calls_in_flight_as_the_cap_allows(tmp_path: Path, cap: int) -> None:
+    database = Database(tmp_path / "data" / "palimpsest.db")
+    await database.open()
+    await tell(Past(database), *(f"The boats of Leith sail on {day} at dawn." for day in DAYS), user="ann")
+    await database.close()
+    with upstream_on_a_thread() as helper:
+        helper.script = lambda _: Reply('{"note": 0, "verdict": "leave", "relations": []}', lockstep=True)
+        local = {"name": "local", "url": helper.url, "auth": "held"}
+        model = {"model": "tiny", "upstream": "local", "calls_at_once": cap, "retries": 0}
+        settings = {"upstreams": [local], "models": {"consolidator": model}}
+        with Proxy(tmp_path / "data", "", settings) as proxy, ThreadPoolExecutor() as pool:
+            asked = (proxy.port, "POST", "/memory/v1/consolidation", b"{}", {"content-type": "application/json"})
+            run = pool.submit(request, *asked)
+            for beside in range(cap, len(DAYS) - 1 + cap, cap):  # one call fewer than days: the newest waits for none
+                until(lambda calls=min(beside, len(DAYS) - 1): len(helper.received) >= calls, f"call {beside}")
+                assert len(helper.received) <= beside
+                helper.permit(2 * cap)  # each answer comes in two pieces
+            helper.permit(1000)
+            assert run.result().json["complete"] is True
 
 
 async def test_what_a_model_relates_names_no_user(database: Database, past: Past, embedder: WordEmbedder) -> None:
