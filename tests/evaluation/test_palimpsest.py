@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from palimpsest.domain import Reach, ToolCall
 from palimpsest.evaluation import palimpsest
-from palimpsest.evaluation.palimpsest import DAY_SECONDS, KEYS, Palimpsest, by_keys
+from palimpsest.evaluation.palimpsest import DAY_SECONDS, Palimpsest, with_option
 
 from tests.evaluation.told import START, told
 from tests.remembered import WordEmbedder
@@ -58,13 +58,27 @@ async def test_tool_calls_are_remembered() -> None:
         assert "book_train" in (await reader.pack("which book_train call was it?", 500)).text
 
 
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", ["palimpsest-items", "palimpsest-graph", "palimpsest-both"])
 async def test_a_system_that_goes_by_items_keeps_some_and_quotes_passages(name: str) -> None:
-    async with by_keys(WordEmbedder(), None, name).opened(TALK) as reader:
+    async with with_option(WordEmbedder(), None, name).opened(TALK) as reader:
         ((items,),) = await reader._store.database.read("SELECT count(*) FROM item")
         pack = await reader.pack(FESTIVAL, ROOM_CHARS)
     assert items > 0
     assert {1, 2} <= {*pack.messages}
+
+
+async def test_a_system_takes_the_option_that_it_is_named_for() -> None:
+    found = {}
+    for name in ("palimpsest-floor", "palimpsest-not-episodic", "palimpsest-reinforced"):
+        async with with_option(WordEmbedder(), None, name).opened(TALK) as reader:
+            found[name] = [(await reader.pack(FESTIVAL, ROOM_CHARS)).messages for _ in range(2)]
+            ((rounds,),) = await reader._store.database.read("SELECT count(*) FROM block")
+            assert rounds == (2 if name == "palimpsest-reinforced" else 0)
+    async with Palimpsest(WordEmbedder()).opened(TALK) as reader:
+        usual = (await reader.pack(FESTIVAL, ROOM_CHARS)).messages
+    assert len(found["palimpsest-floor"][0]) < len(usual)
+    assert len(found["palimpsest-not-episodic"][0]) < len(usual)
+    assert found["palimpsest-reinforced"][0] == usual
 
 
 async def test_benchmarks_that_ask_for_no_probability_are_always_answered() -> None:

@@ -132,13 +132,13 @@ def systems(
         PolicyError: one of them is not known.
     """
     from palimpsest.evaluation.baselines.known import BASELINES, MODEL_BASELINES
-    from palimpsest.evaluation.palimpsest import KEYS, OURS, Palimpsest, by_keys
+    from palimpsest.evaluation.palimpsest import OPTIONS, OURS, Palimpsest, with_option
 
     makers: dict[str, Callable[[], System]] = {name: partial(make, embedder) for name, make in BASELINES.items()}
     if model is not None:
         makers |= {name: partial(make, embedder, model) for name, make in MODEL_BASELINES.items()}
     names = given.systems.split(",") if given.systems else [*makers]
-    makers |= {name: partial(by_keys, embedder, policy, name) for name in KEYS}
+    makers |= {name: partial(with_option, embedder, policy, name) for name in OPTIONS}
     for name in names:
         if name not in (OURS, *makers):
             hint = "; it needs --model" if name in MODEL_BASELINES else ""

@@ -19,6 +19,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import Any
 
 from palimpsest.core.archive.chunking import WINDOW_CHARS, digest
 from palimpsest.core.archive.records import record_of
@@ -54,9 +55,8 @@ from palimpsest.features.assist.selector import Selector
 from palimpsest.features.items.consolidation import Consolidator
 from palimpsest.features.items.writing import ItemKeeper, writer_of
 from palimpsest.memory.archive import Archive
-from palimpsest.memory.index.item_keys import Which
 from palimpsest.memory.request.decider import RECALL_LIMIT
-from palimpsest.settings.policy import ConsolidationPolicy, Policy
+from palimpsest.settings.policy import Policy, RecallPolicy
 from palimpsest.store.operation.assist_usage import AssistUsage, newest_use
 from palimpsest.store.search.passages import indexed_of, texts_of_conversation
 from palimpsest.store.turns.messages import messages_of
@@ -65,8 +65,19 @@ from palimpsest.wire.fingerprint import fingerprint
 from palimpsest.wire.message import read_message
 
 OURS = "palimpsest"
-KEYS: Mapping[str, Which] = {f"{OURS}-items": "items", f"{OURS}-graph": "graph", f"{OURS}-both": "both"}
-"""Systems that go by items and relations, too."""
+KINDS = RecallPolicy().kinds
+OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    **{
+        f"{OURS}-{recall}": {"consolidation": {"writer": "epc", "recall": recall}}
+        for recall in ("items", "graph", "both", "tier")
+    },
+    f"{OURS}-rrf": {"recall": {"fusion": "rrf"}},
+    f"{OURS}-cosine": {"recall": {"fusion": "cosine"}},
+    f"{OURS}-floor": {"recall": {"floor": 0.4}},
+    **{f"{OURS}-not-{kind}": {"recall": {"kinds": [other for other in KINDS if other != kind]}} for kind in KINDS},
+    f"{OURS}-reinforced": {"recall": {"reinforcement": True}},
+}
+"""Systems that take one of the papers' options, and the policy that says so."""
 
 TENANT = "bench"
 SECRET = b"the same in every run"  # so that fingerprints are
@@ -98,6 +109,7 @@ class Store:
         self._key = tenant_key(SECRET, TENANT)
         self._occurrences: dict[str, tuple[int, ...]] = {}
         self._fulls: dict[str, tuple[int, ...]] = {}
+        self._told = 0  # blocks of `tell`
 
     async def write(self, conversations: Sequence[Conversation]) -> None:
         """Journal conversations, each whole, in this order; index them, and keep items where the policy says so."""
@@ -124,6 +136,13 @@ class Store:
                 functools.partial(indexed_of, conversation=conversation.id, tenant=TENANT)
             )
             self.unindexed |= {id for id, _ in rows} - indexed
+
+    async def tell(self, conversation: Conversation, block: Block) -> None:
+        """Journal that a request of a conversation was told a block, which is a round of reinforcement."""
+        self._told += 1
+        said = replace(conversation.messages[-1], raw={"role": "user", "content": "."})
+        turn = _turn(conversation, f"told-{self._told}", (self._new(said, 0),), said.at)
+        await self._journal.write([record_of(replace(turn, block=block, anchor=0), self._key, str)])
 
     def occurrences(self, conversation: Conversation) -> tuple[int, ...]:
         """The row of each message."""
@@ -234,6 +253,8 @@ class StoreReader:
         if recalled.account is not None:
             block = with_account(block, recalled.account)
         elapsed_ms = (perf_counter() - started) * 1000
+        if block is not None and self._store.policy.recall.reinforcement:
+            await self._store.tell(self._conversation, block)
         ranked = self.ranked(recalled.candidates)
         held = set(block.occurrences) if block else set()
         return Pack(
@@ -302,11 +323,11 @@ class Palimpsest:
                 self.used = sum(by_role.values(), self.used)
 
 
-def by_keys(embedder: Embedder, policy: Policy | None, name: str) -> Palimpsest:
-    """One of `KEYS`."""
-    consolidation = ConsolidationPolicy(writer="epc", recall=KEYS[name])
-    changed = (policy or Policy()).model_copy(update={"consolidation": consolidation})
-    return Palimpsest(embedder, changed, name=name)
+def with_option(embedder: Embedder, policy: Policy | None, name: str) -> Palimpsest:
+    """One of `OPTIONS`."""
+    base = (policy or Policy()).model_dump()
+    parts = {part: base[part] | changed for part, changed in OPTIONS[name].items()}
+    return Palimpsest(embedder, Policy.model_validate(base | parts), name=name)
 
 
 @asynccontextmanager

@@ -53,6 +53,15 @@ async def test_a_block_names_every_message_that_an_item_is_from_so_that_it_goes_
     assert {*item.also} <= {*block.sources} and len(item.also) == 2
 
 
+async def test_what_was_merged_into_another_item_is_told_once(told: Shelf, database: Database, past: Past) -> None:
+    said = await past.say("Under the vase lies the ticket.", "Yes.", user="ann")
+    await keep(database, said, Item(f"{TICKET}.", (Span(said[0], 0, 9),)))
+    await past.index()
+    outcome = await Consolidator(database, WordEmbedder(), Metrics(), lambda: NOW).run()
+    assert outcome.done["merged"] == 1
+    assert len([text for text in noted(await told.ask(QUESTION)) if text.startswith(TICKET)]) == 1
+
+
 async def test_what_the_model_sees_of_it_already_is_not_told(told: Shelf, database: Database) -> None:
     ((first, full),) = await database.read("SELECT id, fingerprint FROM occurrence ORDER BY id LIMIT 1")
     assert TICKET not in noted(await told.ask(QUESTION, excluded=frozenset({first})))

@@ -53,9 +53,10 @@ def tier(
     barred = ~(eligible[rows] & (table.ids[rows] == items.memories))
     may_come = np.ones(len(items.ids), np.bool_)
     may_come[items.at[barred]] = False
+    kept = kept_items(ask, items.ids[may_come].tolist())
+    may_come &= np.isin(items.ids, [*kept])  # not what was merged into another item
     cosines = np.where(may_come, items.vectors @ vector, -1.0)
     near = [int(at) for at in np.argsort(-cosines, kind="stable")[:TIER_RESULTS] if cosines[at] >= LEAST_COSINE]
-    kept = kept_items(ask, items.ids[may_come].tolist())
     known = _known(edges_of_items(ask, kept), kept, frozenset(question), now)
     mid, long = shared_out(TIER_RESULTS, [float(cosines[at]) for at in near], [score for score, _, _ in known])
     told = [(float(cosines[at]), kept[int(items.ids[at])].text, [kept[int(items.ids[at])]]) for at in near[:mid]]
