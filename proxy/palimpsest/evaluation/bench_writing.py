@@ -25,8 +25,8 @@ from palimpsest.evaluation.bench_diagnose import ScorableQuestion, answerable
 from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.diagnosis import Segments
 from palimpsest.evaluation.report import Report, Table, progress
-from palimpsest.evaluation.segmentation import Found, turn_vectors
-from palimpsest.evaluation.writing import SEGMENTS, TENANT, at_once, by_session, shown, token_count
+from palimpsest.evaluation.segmentation import Found
+from palimpsest.evaluation.writing import SEGMENTS, TENANT, at_once, by_session, shown, token_count, turn_vectors
 from palimpsest.features.items.model_writers import ModelWriters
 
 WRITE_TOKENS = 5_000  # WhenLoss 5.3

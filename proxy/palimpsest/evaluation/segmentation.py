@@ -15,15 +15,15 @@ import numpy as np
 
 from palimpsest.core.recall.ranking import Floats
 from palimpsest.core.writing.information import TermStatistics
-from palimpsest.core.writing.lightmem3 import batches, turns
+from palimpsest.core.writing.lightmem3 import batches
 from palimpsest.domain import SourceMessage
 from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage
+from palimpsest.evaluation.writing import turn_vectors
 from palimpsest.features.items.writing import CHARS_PER_TOKEN
 
 GLUED = 10  # conversations of one session each
 NEAR_TURNS = 1  # a boundary that is off by so many turns is found: "bye" belongs to either side
-TURN_CHARS = 2000  # of a turn that is embedded
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,6 @@ async def measured(conversations: Sequence[Conversation], embedder: Embedder) ->
         found["words and vectors"].add(cuts(one, await turn_vectors(one.messages, embedder)), one.begins)
         found["every turn"].add(range(1, len(one.turns)), one.begins)
     return found
-
-
-async def turn_vectors(messages: Sequence[SourceMessage], embedder: Embedder) -> Floats:
-    """Unit vectors (n, d) of a writer's turns."""
-    texts = [" ".join(messages[at].text for at in turn)[:TURN_CHARS] for turn in turns(messages)]
-    return (await embedder.embed_passages(texts)).astype(np.float64)
 
 
 def cuts(one: Glued, vectors: Floats | None = None) -> list[int]:

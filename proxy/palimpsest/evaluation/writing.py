@@ -13,7 +13,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from palimpsest.core.recall.ranking import Floats
+from palimpsest.core.writing import lightmem3
 from palimpsest.core.writing.information import TermStatistics
+from palimpsest.core.writing.lightmem3 import turns
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain import Item, SourceMessage
 from palimpsest.domain.ports import Assistant, Embedder
@@ -35,6 +38,7 @@ Segmenting = Callable[[Conversation, int], Iterator[tuple[Sequence[SourceMessage
 """A conversation and a budget, to what a writer reads at once, the share of it, and the terms said until then."""
 
 TENANT = "bench"
+TURN_CHARS = 2000  # of a turn that is embedded
 DAY_TOKENS = 8  # of "[2024-01-31]" and its line
 
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
@@ -44,9 +48,9 @@ def writers(embedder: Embedder, model: Model | None, assistant: Assistant | None
     """Every writer by its name; those that ask a model only where there is one."""
     found: dict[str, Writer] = {"random": by_chance, "chunks": chunks, "extractive": extractive}
     found["memorybank"] = memorybank
-    found |= {f"{name} by rule": by_rule(name) for name in WRITERS}
+    found |= {f"{name} by rule": by_rule(name, embedder) for name in WRITERS}
     if assistant is not None:
-        found |= {f"{name} by model": by_model(name, assistant) for name in WRITERS}
+        found |= {f"{name} by model": by_model(name, embedder, assistant) for name in WRITERS}
     if model is None:
         return found
     named: Mapping[str, Callable[[Embedder, Model, int], Summary | Epc]] = {
@@ -61,27 +65,31 @@ def writers(embedder: Embedder, model: Model | None, assistant: Assistant | None
     return found | {name: writer(make) for name, make in named.items()}
 
 
-def by_rule(name: str) -> Writer:
+def by_rule(name: str, embedder: Embedder) -> Writer:
     """One of the proxy's own writers, without a model."""
 
     async def write(conversation: Conversation, tokens: int) -> Sequence[Piece]:
-        return [
-            shown(conversation, item)
-            for segment, share, statistics in SEGMENTS[name](conversation, tokens)
-            for item in WRITERS[name](segment, share, token_count, statistics)
-        ]
+        found: list[Item] = []
+        for segment, share, statistics in SEGMENTS[name](conversation, tokens):
+            if name == "lightmem3":
+                near = await turn_vectors(segment, embedder)
+                found += lightmem3.write(segment, share, token_count, statistics, vectors=near)
+            else:
+                found += WRITERS[name](segment, share, token_count, statistics)
+        return [shown(conversation, item) for item in found]
 
     return write
 
 
-def by_model(name: str, assistant: Assistant) -> Writer:
+def by_model(name: str, embedder: Embedder, assistant: Assistant) -> Writer:
     """The same with a model."""
     asking = ModelWriters(assistant, token_count)
 
     async def write(conversation: Conversation, tokens: int) -> Sequence[Piece]:
         found: list[Item] = []
         for segment, share, statistics in SEGMENTS[name](conversation, tokens):
-            found += (await asking.write(name, segment, share, statistics, TENANT)).items
+            near = await turn_vectors(segment, embedder) if name == "lightmem3" else None
+            found += (await asking.write(name, segment, share, statistics, TENANT, near)).items
         return [shown(conversation, item) for item in found]
 
     return write
@@ -102,6 +110,12 @@ def at_once(conversation: Conversation, tokens: int) -> Iterator[tuple[Sequence[
     """All of it: the LightMems find topics and turns themselves."""
     messages = [_source(conversation, at) for at in range(len(conversation.messages))]
     yield messages, tokens, TermStatistics().with_texts(said.text for said in messages)
+
+
+async def turn_vectors(messages: Sequence[SourceMessage], embedder: Embedder) -> Floats:
+    """Unit vectors (n, d) of a writer's turns."""
+    texts = [" ".join(messages[at].text for at in turn)[:TURN_CHARS] for turn in turns(messages)]
+    return (await embedder.embed_passages(texts)).astype(np.float64)
 
 
 SEGMENTS: Mapping[str, Segmenting] = {"epc": by_session, "lightmem3": at_once, "lightmem-slm": at_once}

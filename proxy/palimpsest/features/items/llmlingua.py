@@ -56,7 +56,10 @@ class LLMLingua2:
             try:
                 from llmlingua import PromptCompressor  # type: ignore[import-not-found]  # late: a second or more, and only who wants it
 
-                self._model = PromptCompressor(str(self._folder), use_llmlingua2=True, device_map="cpu")
+                config = {"trust_remote_code": False}  # the package trusts code beside the weights unless told not to
+                self._model = PromptCompressor(
+                    str(self._folder), device_map="cpu", model_config=config, use_llmlingua2=True
+                )
             except Exception as cause:  # torch and transformers raise whatever they like
                 self._failure = str(cause) or type(cause).__name__
         return self._model is not None
