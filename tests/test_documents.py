@@ -7,9 +7,12 @@ from pathlib import Path
 
 import palimpsest
 import pytest
+import yaml
 from palimpsest.commands.cli import command_names
 from palimpsest.domain import Event, Note, Rebuild, Role
+from palimpsest.evaluation.command import BENCHMARKS
 from palimpsest.settings.load import load
+from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.metrics import Metrics
 
 from tests.running import ROOT
@@ -22,6 +25,11 @@ CONFIGURATIONS = [
     for name, text in sorted(DOCUMENTS.items())
     for block in re.findall(r"```yaml\n(.*?)```", text, re.S)
     if "upstreams:" in block  # else it configures a client
+]
+MECHANISMS = [
+    cells
+    for line in DOCUMENTS["docs/papers.md"].splitlines()
+    if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 5 and cells[0] not in ("mechanism", "---")
 ]
 MOST_FILES = 12  # of a walk: as many as somebody keeps in mind
 README_LINES = 160  # a page to read in five minutes; everything else has a page of its own
@@ -82,6 +90,25 @@ def test_every_link_leads_somewhere(document: str) -> None:
 def test_every_file_that_is_named_exists(document: str) -> None:
     named = re.findall(r"`((?:proxy|config|tests|scripts|docs)/[\w./-]+)`", DOCUMENTS[document])
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("row", MECHANISMS, ids=[row[0] for row in MECHANISMS])
+def test_a_mechanism_of_the_papers_is_where_it_is_said_with_its_option_and_its_test(row: list[str]) -> None:
+    _, where, state, differs, held = row
+    if state == "absent":
+        assert (where, held) == ("", "") and differs, "says what is missing for it"
+        return
+    assert re.search(r"\b(default|option|benchmark|same)\b", state)
+    modules = re.findall(r"`([\w-]+/[\w/.]*)`", where)
+    assert [name for name in modules if not (ROOT / "proxy" / "palimpsest" / name).exists()] == []
+    benches = re.findall(r"`bench (\w+)`", where)
+    assert {*benches} <= BENCHMARKS.keys() and (modules or benches)
+    for part, key, value in re.findall(r"`(\w+)\.(\w+)(?:: ([^`]+))?`", state):
+        model = {"models": {"selector": {"model": "tiny"}}} if value == "model" else {}
+        policy = Policy.model_validate(model | ({part: {key: yaml.safe_load(value)}} if value else {}))
+        assert key in type(getattr(policy, part)).model_fields
+    tests = re.findall(r"`(tests/[\w/.]+)`", held)
+    assert tests and all("def test_" in (ROOT / test).read_text() for test in tests)
 
 
 def test_the_walk_visits_every_layer_that_a_request_passes() -> None:
