@@ -104,7 +104,7 @@ def test_a_mechanism_of_the_papers_is_where_it_is_said_with_its_option_and_its_t
     benches = re.findall(r"`bench (\w+)`", where)
     assert {*benches} <= BENCHMARKS.keys() and (modules or benches)
     for part, key, value in re.findall(r"`(\w+)\.(\w+)(?:: ([^`]+))?`", state):
-        model = {"models": {"selector": {"model": "tiny"}}} if value == "model" else {}
+        model = {"models": {"selector": {"model": "ollama/tiny"}}} if value == "model" else {}
         policy = Policy.model_validate(model | ({part: {key: yaml.safe_load(value)}} if value else {}))
         assert key in type(getattr(policy, part)).model_fields
     tests = re.findall(r"`(tests/[\w/.]+)`", held)

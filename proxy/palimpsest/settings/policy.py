@@ -687,7 +687,7 @@ class RecallPolicy(_Part):
     reinforcement: bool = Field(
         False,
         description="Whether what blocks quote gains confidence and all else loses some, until it is no longer "
-        "recalled, as in LANTERN. Measured, it gains nothing, and where blocks are many it loses what was not asked for lately.",
+        "recalled, as in LANTERN. Measured, it gains nothing, and where blocks are many it loses what few quote.",
     )
     cache: bool = Field(
         True,
