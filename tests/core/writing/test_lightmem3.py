@@ -1,3 +1,4 @@
+from palimpsest.core.writing.entries import cost
 from palimpsest.core.writing.lightmem3 import Buffers, batches, filled, turns, write
 
 from tests.core.writing.talking import count, segment, statistics
@@ -56,3 +57,14 @@ def test_a_topic_is_one_item_with_a_name() -> None:
     assert items
     assert all(item.topic for item in items)
     assert len(items) <= sum(len(batch) for batch in batches(TALK, count, statistics(TALK)))
+
+
+def test_a_short_topic_keeps_its_best_statement_and_all_keep_within_the_budget() -> None:
+    fact = "For the staging worker I decided that the collector listens on port 7431."
+    others = ("weather", "tides", "stars", "moss", "rain", "owls")
+    talk = segment(
+        *(line for text in (fact, *others) for line in (f"user: Tell me something: {text}", "assistant: Noted."))
+    )
+    items = write(talk, 71, count, statistics(talk))
+    assert any("7431" in item.text for item in items)
+    assert sum(cost(item, count) for item in items) <= 71

@@ -74,17 +74,21 @@ def write(
     found = batches(segment, count, statistics, buffers, compress, vectors)
     topics = [topic for batch in found for topic in batch]
     weights = [sqrt(sum(map(len, topic.texts))) for topic in topics]
+    shares = [budget_tokens * weight / sum(weights) for weight in weights]
     told = {at: [*spoken] for at, spoken in groupby(clauses(segment), key=lambda clause: clause.message)}
     items = []
     room = 0.0
-    for topic, weight in zip(topics, weights, strict=True):
-        room += budget_tokens * weight / sum(weights)  # what one topic leaves, the next one may use
+    for topic, own, following in zip(topics, shares, (*shares, 0.0)[1:], strict=True):
+        room += own  # what one topic leaves, the next one may use
         named = label(topic.texts, statistics)
         spoken = [clause for at in topic.messages for clause in told.get(at, ())]
-        if chosen := _extract(spoken, segment, int(room) - ENTRY_TOKENS - count(named), count, statistics):
+        entry = ENTRY_TOKENS + count(named)
+        # A topic of one turn has a share for less than it says: its best statement may take from the next topic's.
+        chosen = _extract(spoken, segment, int(room) - entry, int(room + following) - entry, count, statistics)
+        if chosen:
             item = Item(_told(chosen), tuple(clause.span(segment) for clause in chosen), topic=named)
             spent = cost(item, count)
-            if spent <= room:
+            if spent <= room + following:
                 room -= spent
                 items.append(item)
     return tuple(items)
@@ -183,9 +187,20 @@ def _topic(held: Sequence[_Turn]) -> tuple[Topic, int]:
 
 
 def _extract(
-    spoken: Sequence[Clause], segment: Sequence[SourceMessage], room: int, count: Count, statistics: TermStatistics
+    spoken: Sequence[Clause],
+    segment: Sequence[SourceMessage],
+    room: int,
+    most: int,
+    count: Count,
+    statistics: TermStatistics,
 ) -> list[Clause]:
-    """The statements that tell most that is new for their length, in order (Lin and Bilmes, ACL 2011)."""
+    """
+    The statements that tell most that is new for their length, in order (Lin and Bilmes, ACL 2011).
+
+    Args:
+        room: tokens of all of them.
+        most: tokens of the best one, if it stands alone.
+    """
     terms = [frozenset(query_terms(clause.text)) for clause in spoken]
     tokens = [count(f"{clause.speaker}: {clause.text}") + 1 for clause in spoken]
     said: set[str] = set()
@@ -197,12 +212,12 @@ def _extract(
     waiting = [(-gain(at), at) for at in telling if not read(spoken[at].text).is_small_talk]
     heapify(waiting)
     chosen: list[int] = []
-    while waiting and room >= LEAST_TOKENS // 2:
+    while waiting and (room if chosen else most) >= LEAST_TOKENS // 2:
         _, at = heappop(waiting)
         now = gain(at)  # gains only shrink: whoever is still ahead of all others is the best
         if waiting and -now > waiting[0][0]:
             heappush(waiting, (-now, at))
-        elif now and tokens[at] <= room:
+        elif now and tokens[at] <= (room if chosen else most):
             room -= tokens[at]
             chosen.append(at)
             said |= terms[at]
