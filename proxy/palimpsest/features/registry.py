@@ -95,6 +95,7 @@ FEATURES = (
         has_routes=True,
     ),
     Feature(name="mcp", commands={"command": ("mcp",)}),
+    Feature(name="page"),  # an application of its own: `app`
 )
 
 COMMANDS = {

@@ -110,7 +110,7 @@ class PageApplication:
                 values[source.name] = answer.value
             elif not (source.is_optional and answer.status == 403):
                 return self._failed(reader, answer)
-        if view.template == "conversation.html":
+        if view.shows_losses:
             values["losses"] = await self._losses(reader, values["page"]["turns"])
         if request.query_params.get("format") == "json":
             return json_reply(values)

@@ -10,7 +10,8 @@ from time import monotonic
 
 PERIOD_SECONDS = 1.0
 READERS = 40  # at once: each holds a connection
-KEEP_ALIVE_SECONDS = 15.0  # proxies between close what is silent for longer
+STREAM_SECONDS = 4.0  # a stop of the proxy waits for open streams; a browser asks again
+RETRY = b"retry: 1000\n\n"  # milliseconds until then
 
 
 class Feed:
@@ -28,23 +29,21 @@ class Feed:
 
     async def events(self, key: str, read: Callable[[], Awaitable[str]]) -> AsyncIterator[bytes]:
         """
-        An event whenever the rows change.
+        An event whenever the rows change, for some seconds.
 
         Args:
             key: readers with the same share what one of them reads.
             read: the rows.
         """
         self._readers += 1
-        sent, at = "", monotonic()
+        sent, until = "", monotonic() + STREAM_SECONDS
         try:
-            while True:
+            yield RETRY
+            while monotonic() < until:
                 rows = await self._rows(key, read)
                 if rows != sent:
-                    sent, at = rows, monotonic()
+                    sent = rows
                     yield b"".join(b"data: %b\n" % line.encode() for line in rows.splitlines()) + b"\n"
-                elif monotonic() - at > KEEP_ALIVE_SECONDS:
-                    at = monotonic()
-                    yield b": waiting\n\n"
                 await asyncio.sleep(PERIOD_SECONDS)
         finally:
             self._readers -= 1

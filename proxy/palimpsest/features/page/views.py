@@ -35,6 +35,7 @@ class View:
     path: str
     template: str
     sources: tuple[Source, ...]
+    shows_losses: bool = False  # of each compaction among its turns
 
 
 @frozen
@@ -73,6 +74,7 @@ VIEWS = (
                 ("cursor", "event", "added"),
             ),
         ),
+        shows_losses=True,
     ),
     View(
         "/turns/{turn}",
