@@ -25,7 +25,7 @@ from palimpsest.core.recall.utterance import (
     words,
 )
 
-LEAST_ODDS = 0.5
+LEAST_ODDS = 0.5  # of an author whom no weight has seen, two of three wishes have more, and one of eight other texts
 WORDY_WORDS, WORDY_STEP, MOST_WORDY = 20, 20, 2.0  # from which on each further step makes a wish less probable
 BRIEF_WORDS = 4
 
@@ -43,6 +43,11 @@ _ORDERS, _MANNERS, _LASTING = (
     frozenset(word for entries in table.values() for word in words(entries))
     for table in (wish_words.ORDERS, wish_words.MANNERS, wish_words.LASTING)
 )
+_DENIALS, _CONDITIONS = (
+    {code: frozenset(words(entries)) for code, entries in table.items()}
+    for table in (wish_words.DENIALS, wish_words.CONDITIONS)
+)
+_NONE: frozenset[str] = frozenset()
 _WISH = frozenset(words(wish_words.WISH_IN_ENGLISH))
 _LASTING_PHRASE = re.compile(
     r"\b(?:from (?:now|here|today|this point) on|from here on out|going forward|in (?:the )?future|by default"
@@ -196,9 +201,7 @@ def form(text: str) -> dict[str, float]:
 
 def _clauses(plain: str, of: Utterance) -> tuple[bool, bool, bool, bool, bool]:
     """Whether a clause opens with an order, the text does, a clause with one of manner, a denial, or a condition."""
-    denials, conditions = (
-        frozenset(words(table.get(of.language, ""))) for table in (wish_words.DENIALS, wish_words.CONDITIONS)
-    )
+    denials, conditions = _DENIALS.get(of.language, _NONE), _CONDITIONS.get(of.language, _NONE)
     opens = opens_text = manner = denies = conditional = False
     for sentence in _SENTENCE.findall(_REMINDER.sub("", plain)):
         is_first = True
