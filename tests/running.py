@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import os
+import secrets
 import signal
 import socket
 import sqlite3
@@ -17,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -31,6 +32,7 @@ ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 TICK_SECONDS = 0.02  # between two looks
 PATIENCE_SECONDS = 60.0  # before a test that waits gives up; machines differ, results must not
+PORTS = range(20_000, 30_000)  # outgoing connections have those from 32,768 on
 DEADLINE_MS = 10_000.0  # of recall and commit; the default, 250, is met by a machine that does nothing else
 BLOCK_OPENS = "<palimpsest-memory"
 BLOCK_CLOSES = "</palimpsest-memory>"
@@ -55,10 +57,12 @@ def until(look: Callable[[], T | None], doing: str) -> T:
 
 
 def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
+    """A port that nobody listens on, below those of outgoing connections: none of these takes it before it is used."""
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as s, suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager
