@@ -25,6 +25,13 @@ async def test_what_a_turn_no_longer_carries_is_listed(house: House, database: D
     ]
 
 
+async def test_a_turn_may_be_named_as_where_it_is_shown(house: House) -> None:
+    newest = await house.get("turns/newest", ACME)
+    assert (await house.get("turns/newest/losses", ACME))["turn"] == newest["turn"]
+    numbered = await house.get("conversations/c-1/turns/1", ACME)
+    assert (await house.get(f"turns/{numbered['turn']}/losses", ACME))["turn"] == numbered["turn"]
+
+
 async def test_another_tenants_turn_is_not_there(house: House) -> None:
     turns = (await house.get("turns"))["turns"]
     foreign = next(one["turn"] for one in turns if one["tenant"] == "key:globex")

@@ -105,6 +105,15 @@ async def test_forgetting_shows_first_what_would_go_and_erases_what_is_confirmed
     assert await home.conversations() == before - 1
 
 
+async def test_a_fact_is_forgotten_only_when_that_is_confirmed(home: House) -> None:
+    status, text = await post(home, "facts/f-1/forget", {})
+    assert status == 200
+    assert "for good?" in text
+    status, text = await post(home, "facts/f-1/forget", {"confirmed": "yes"})
+    assert status == 404, "no such fact: it was looked for now"
+    assert "no such fact" in text
+
+
 @pytest.mark.parametrize("headers", [{}, {"sec-fetch-site": "cross-site"}, {"origin": "http://evil.example"}])
 async def test_a_form_of_another_site_does_nothing(home: House, headers: Mapping[str, str]) -> None:
     before = await home.conversations()
@@ -136,7 +145,7 @@ async def test_the_style_sheet_and_the_script_are_served_and_nothing_beside_them
     assert (await home.ask("/memory/static/../application.py", LOCAL))[0] == 404
 
 
-async def test_a_read_only_key_erases_nothing(house: House) -> None:
+async def test_a_key_in_a_header_is_no_session(house: House) -> None:
     before = await house.conversations()
     headers = ACME | {"sec-fetch-site": "same-origin"}
     assert (await post(house, "forget", {"conversation": "c-1", "confirmed": "yes"}, headers))[0] == 401, "no session"

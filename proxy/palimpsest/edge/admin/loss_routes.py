@@ -12,7 +12,7 @@ from palimpsest.core.work.account import Lost
 from palimpsest.core.work.loss import LossKind, losses
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Refused, Routes, operation
-from palimpsest.edge.admin.turn_routes import UNKNOWN, UNKNOWN_TURN, NamedTurn
+from palimpsest.edge.admin.turn_routes import NEWEST, UNKNOWN, UNKNOWN_TURN, NamedTurn
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.passages import newest_texts
 from palimpsest.store.turns.diffs import message_list
@@ -48,8 +48,13 @@ class LossRoutes(Routes):
 
     @operation("GET /turns/{turn}/losses", "List what a compaction removed, by kind", missing=UNKNOWN)
     async def list_losses(self, call: Call[NamedTurn]) -> Losses:
-        found = await self._database.ask(lambda ask: _losses(ask, call.asked.tenant, call.asked.turn))
-        if found is None:
+        key = None if call.asked.turn == NEWEST else call.asked.turn
+        turn = await self._journal.turn_named(call.asked.tenant or None, key)
+        if turn is None:
+            raise Refused(404, UNKNOWN_TURN)
+        tenant, name = turn["tenant"], turn["key"]
+        found = await self._database.ask(lambda ask: _losses(ask, tenant, name))
+        if found is None:  # erased in between
             raise Refused(404, UNKNOWN_TURN)
         return found
 

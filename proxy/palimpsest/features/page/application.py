@@ -161,6 +161,8 @@ class PageApplication:
         reader = self._reader(request)
         if not _is_own_form(request):
             return self._shown(reader, "message.html", {"text": FOREIGN_FORM}, 403)
+        if action.question and (await _form(request)).get("confirmed") != "yes":
+            return self._shown(reader, "question.html", {"question": action.question, "back": ROOT + action.then})
         answer = await self._ask(reader, action.method, action.operation, request.path_params, {})
         return self._failed(reader, answer) if answer.status >= 400 else RedirectResponse(ROOT + action.then, 303)
 

@@ -46,6 +46,7 @@ class Action:
     method: str
     operation: str
     then: str
+    question: str = ""  # put to whoever sends the form, before anything is done; "": none
 
 
 VIEWS = (
@@ -112,5 +113,5 @@ VIEWS = (
 ACTIONS = (
     Action("/facts/{fact}/pin", "PUT", "/facts/{fact}/pin", "/facts"),
     Action("/facts/{fact}/unpin", "DELETE", "/facts/{fact}/pin", "/facts"),
-    Action("/facts/{fact}/forget", "DELETE", "/facts/{fact}", "/facts"),
+    Action("/facts/{fact}/forget", "DELETE", "/facts/{fact}", "/facts", "Forget this fact for good?"),
 )

@@ -100,7 +100,7 @@ FROM tenant
 PLACE = """
 SELECT turn.id, turn.parent, tenant.name, conversation.public
 FROM turn JOIN conversation ON conversation.id = turn.conversation JOIN tenant ON tenant.id = conversation.tenant
-WHERE turn.key = ?1 AND (?2 = '' OR tenant.name = ?2)
+WHERE turn.key = ?1 AND tenant.name = ?2
 """
 TURN_OF = """
 SELECT occurrence.id, turn.key FROM numbers(?) AS asked

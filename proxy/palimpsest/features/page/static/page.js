@@ -1,11 +1,7 @@
-// Live rows, and a question before what erases. Everything else works without a script.
+// Live rows. Everything else works without a script.
 const rows = document.querySelector("[data-live]");
 if (rows) {
   const feed = new EventSource(rows.dataset.live);
   feed.onmessage = (event) => { rows.innerHTML = event.data; };
   addEventListener("pagehide", () => feed.close());
 }
-addEventListener("submit", (event) => {
-  const question = event.submitter?.dataset.confirm;
-  if (question && !confirm(question)) event.preventDefault();
-});
