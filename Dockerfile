@@ -12,7 +12,7 @@ COPY proxy proxy
 COPY config config
 # Bytecode is made here, as the container may not write beside the code.
 RUN uv venv --python "$(command -v python)" /venv \
-    && uv pip install --python /venv/bin/python --no-cache --compile-bytecode --constraint constraints.txt ".[otel]"
+    && uv pip install --python /venv/bin/python --no-cache --compile-bytecode --constraint constraints.txt ".[otel,postgres]"
 # The model goes into the image, so that a container needs no network but its upstream. Without it (--build-arg
 # WITH_MODEL=no) memory searches by words, or fetches the model: PALIMPSEST_MODEL__DOWNLOAD=auto, and a cache in /data.
 ARG WITH_MODEL=yes

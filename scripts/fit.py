@@ -40,7 +40,8 @@ from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation import palimpsest, vectors
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage, read
 from palimpsest.evaluation.palimpsest import Store
-from palimpsest.memory.recall import recall as recalling
+from palimpsest.memory.recall.eligibility import first_of_equals
+from palimpsest.memory.recall.question import with_cosines
 from scipy.optimize import minimize
 
 OWN = Path(__file__).parents[1] / "tests" / "everyday"
@@ -99,12 +100,12 @@ async def ask(
     if looked is None:
         return []
     _, table, eligible, _, (known,) = looked
-    known = recalling._compared(known, table, await memory._vectors(text))
+    known = with_cosines(known, table, await memory._vectors(text))
     occurrences = store.occurrences(conversation)
     rows = []
     for asked in (known, replace(known, cosines=None, about=None)) if eligible.any() else ():
         ranked = rank(table, asked, eligible, memory._clock())
-        ranked = ranked.part(recalling._first_of_equals(table, ranked.rows, JUDGED)).part(slice(JUDGED))
+        ranked = ranked.part(first_of_equals(table, ranked.rows, JUDGED)).part(slice(JUDGED))
         if len(ranked.rows):
             answers = np.isin(table.occurrences[ranked.rows], [occurrences[at] for at in gold]).astype(float)
             signals = passage_signals(table, asked, ranked)
@@ -117,7 +118,7 @@ async def ask(
 
 
 def talk(name: str, turns: Sequence[tuple[str, str]]) -> Conversation:
-    messages = []
+    messages: list[DatasetMessage] = []
     for at, turn in enumerate(turns):
         for role, text in zip(("user", "assistant"), turn, strict=True):
             raw = {"role": role, "content": text}
@@ -333,7 +334,7 @@ def report(group: str, rows: Sequence[Row], fit: Fit) -> str:
     others = [h for row, h in zip(rows, helps, strict=True) if row.kind == "foreign"]
     ranks = " ".join(f"@{k} {np.mean(np.array(first) < k):.2f}" for k in (1, 3, 10)) if first else "-"
     opens = " ".join(
-        f"{np.mean([h >= t for _, _, h in asked] or [0]):.2f}/{np.mean(np.array(others) >= t):.2f}"
+        f"{np.mean([h >= t for _, _, h in asked] or [False]):.2f}/{np.mean(np.array(others) >= t):.2f}"
         for t in (0.3, 0.5, 0.7)
     )
     return f"{group:28} n {len(asked):4}  {ranks}  opens to own/others at .3 .5 .7: {opens}"

@@ -28,7 +28,7 @@ from palimpsest.core.work.names import names
 from palimpsest.core.work.need import WEIGHTS, mentioned, signals, words
 from palimpsest.evaluation.bench_work import MESSAGE_CHARS, MIN_MESSAGES, Cut, cuts, held, text_of
 from palimpsest.evaluation.datasets import read
-from palimpsest.memory.recall.recall import READ_CHARS
+from palimpsest.memory.recall.lost_work import READ_CHARS
 from scipy.optimize import minimize
 
 CHARS = (1500, 2600)  # of a list of names

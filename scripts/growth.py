@@ -45,5 +45,5 @@ def main(smallest: int, largest: int, only: str = "") -> int:
 
 
 if __name__ == "__main__":
-    sizes = [int(size) for size in sys.argv[1:3]] or [10_000, 1_000_000]
-    sys.exit(main(*sizes, *sys.argv[3:]))
+    smallest, largest = [int(size) for size in sys.argv[1:3]] or [10_000, 1_000_000]
+    sys.exit(main(smallest, largest, *sys.argv[3:]))

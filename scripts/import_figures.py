@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from palimpsest.domain import Json, Query, Reach  # noqa: E402
-from palimpsest.evaluation.datasets import Conversation, DatasetMessage, read  # noqa: E402
+from palimpsest.evaluation.datasets import Conversation, DatasetMessage, Question, read  # noqa: E402
 from palimpsest.memory.archive import Archive  # noqa: E402
 from palimpsest.memory.embedding.embedder import LocalEmbedder  # noqa: E402
 from palimpsest.settings.policy import Policy, TenantPolicy  # noqa: E402
@@ -128,7 +128,7 @@ def imported(folder: Path) -> tuple[float, int]:
     return seconds, int(peak)
 
 
-async def ask(data: Path, wanted: list[tuple[Conversation, object]], embedded: int) -> None:
+async def ask(data: Path, wanted: list[tuple[Conversation, Question]], embedded: int) -> None:
     policy = Policy(data=data, tenants=TenantPolicy(static="me"))
     metrics = Metrics()
     embedder = LocalEmbedder(policy.model, metrics)
@@ -146,7 +146,7 @@ async def ask(data: Path, wanted: list[tuple[Conversation, object]], embedded: i
     await archive.close()
 
 
-async def share(archive: Archive, wanted: list[tuple[Conversation, object]]) -> str:
+async def share(archive: Archive, wanted: list[tuple[Conversation, Question]]) -> str:
     """Questions of which a message that answers them is among the results, and how long they took."""
     recall, found, took = archive.recall(), 0, []
     for conversation, question in wanted:

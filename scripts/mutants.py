@@ -70,11 +70,11 @@ def faults(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], None]]]:
             what = f"{type(node.op).__name__} is {type(new).__name__}"
             yield node.lineno, what, lambda node=node, new=new: setattr(node, "op", new)
         elif isinstance(node, ast.If | ast.IfExp | ast.While):
-            new = ast.UnaryOp(ast.Not(), node.test)
-            yield node.lineno, "the condition is turned", lambda node=node, new=new: setattr(node, "test", new)
+            turned = ast.UnaryOp(ast.Not(), node.test)
+            yield node.lineno, "the condition is turned", lambda node=node, new=turned: setattr(node, "test", new)
         elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
-            new = not node.value if isinstance(node.value, bool) else node.value + 1
-            yield node.lineno, f"{node.value} is {new}", lambda node=node, new=new: setattr(node, "value", new)
+            value = not node.value if isinstance(node.value, bool) else node.value + 1
+            yield node.lineno, f"{node.value} is {value}", lambda node=node, new=value: setattr(node, "value", new)
         elif isinstance(node, ast.Return) and ast.unparse(node) not in ("return", "return None"):
             yield node.lineno, "the result is None", lambda node=node: setattr(node, "value", ast.Constant(None))
 

@@ -76,7 +76,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="How long does a start take?")
     parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help=f"starts of each kind ({RUNS})")
     runs = parser.parse_args().runs
-    bare, starts = [], {name: [] for name in SETTINGS}
+    bare: list[float] = []
+    starts: dict[str, list[float]] = {name: [] for name in SETTINGS}
     for _ in range(runs + 1):
         bare.append(bare_seconds())
         for name, mode in SETTINGS.items():

@@ -1,7 +1,8 @@
 """
 What archiving a turn costs on SQLite and on PostgreSQL: processor milliseconds, the server's own beside ours.
 
-    .venv/bin/python -m scripts.store_cost 200   # turns; needs Debian's postgresql-15
+    .venv/bin/python -m scripts.store_cost 200            # turns; needs Debian's postgresql-15
+    .venv/bin/python -m scripts.store_cost 200 --distance # the server half a millisecond away: statements, round trips
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from palimpsest.store.engine.postgres.database import Database as Server
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
+from tests.relay import relayed
 from tests.servers import running_server
 from tests.talking import Talk
 
 TURNS = 20  # of a conversation
+DISTANCE_SECONDS = 0.0005  # between machines of one data centre
 TEXT = (
     "The scanner in hall {n} reports error E{n} whenever its lamp is older than two years, and Mrs Lindqvist of the "
     "northern archive wants the report on Friday at the latest; the branch feature/{n} holds the fix in "
@@ -62,8 +65,32 @@ async def cost(database: Engine, turns: int, others: Callable[[], float]) -> tup
     return 1000 * spent[0] / turns, 1000 * spent[1] / turns
 
 
+async def distant(url: str, turns: int) -> str:
+    """What each turn asks of a server that is as far away as another machine."""
+    with relayed(url) as (address, relay):
+        database = Server(address)
+        await database.open()
+        told = []
+        for tenant, delay_seconds in (("near", 0.0), ("far", DISTANCE_SECONDS)):
+            await fill(database, 1, f"first-{tenant}")
+            relay.delay_seconds, relay.statements, relay.round_trips = delay_seconds, 0, 0
+            began = time.perf_counter()
+            await fill(database, turns // TURNS, tenant)
+            told.append((time.perf_counter() - began, relay.statements / turns, relay.round_trips / turns))
+        await database.close()
+    (near, statements, trips), (far, *_) = told
+    return (
+        f"a turn, written in two transactions and looked up: {statements:.1f} statements, {trips:.1f} round trips; "
+        f"{far / near:.1f} times as long at {1000 * DISTANCE_SECONDS:g} ms\n"
+    )
+
+
 def main() -> None:
     turns = int(sys.argv[1])
+    if "--distance" in sys.argv:
+        with running_server() as server:
+            sys.stdout.write(asyncio.run(distant(server.new_database(), turns)))
+        return
     with TemporaryDirectory() as folder:
         here, _ = asyncio.run(cost(Database(Path(folder) / "palimpsest.db"), turns, lambda: 0.0))
     with running_server() as server:

@@ -48,8 +48,8 @@ class Variant:
         self._pid = process.pid
         self._talks: list[Talk] = []
 
-    def begin(self, round: int) -> None:
-        self._talks = [Talk(round * TALKS + number, MESSAGES) for number in range(TALKS)]
+    def begin(self, cycle: int) -> None:
+        self._talks = [Talk(cycle * TALKS + number, MESSAGES) for number in range(TALKS)]
 
     async def ask(self, session: aiohttp.ClientSession, number: int) -> None:
         talk = self._talks[number % TALKS]
@@ -90,18 +90,17 @@ def running(name: str, code: Path, upstream: int, mode: str, **otel: str) -> Ite
                 process.terminate()
 
 
-async def measure(variants: Sequence[Variant], rounds: int) -> None:
+async def measure(variants: list[Variant], rounds: int) -> None:
     async with aiohttp.ClientSession() as session:
-        for round in range(rounds + 1):
-            for variant in (
-                variants[round % len(variants) :] + variants[: round % len(variants)]
-            ):  # each is first at times
-                variant.begin(round)
-                requests = REQUESTS if round else WARM_REQUESTS
+        for cycle in range(rounds + 1):
+            first = cycle % len(variants)  # each is first at times
+            for variant in variants[first:] + variants[:first]:
+                variant.begin(cycle)
+                requests = REQUESTS if cycle else WARM_REQUESTS
                 before = variant.seconds
                 for number in range(requests):
                     await variant.ask(session, number)
-                if round:
+                if cycle:
                     variant.milliseconds.append(1000 * (variant.seconds - before) / requests)
 
 

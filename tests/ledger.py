@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from tests.running import Answered, rows
 
@@ -77,11 +80,23 @@ class Ledger:
         Args:
             seconds: what was entered longer ago is left out, as it need not be kept.
         """
+        return self.compare(partial(rows, data), damage(data), seconds)
+
+    def compare(
+        self, read: Callable[[str], list[tuple[Any, ...]]], integrity: list[str], seconds: float = inf
+    ) -> Audit:
+        """
+        Compare with what a database holds.
+
+        Args:
+            read: asks it.
+            integrity: what else is wrong with it.
+        """
         oldest = monotonic() - seconds
         with self._writing:
             entries = [entry for entry in self.entries if entry.at >= oldest]
         answers, said, stored = {}, Counter[tuple[str, str]](), dict[str, str]()
-        for conversation, key, ending, text, is_answer in rows(data, STORED):
+        for conversation, key, ending, text, is_answer in read(STORED):
             said[conversation, text] += 1
             if is_answer:
                 answers[key] = (ending, text)
@@ -101,7 +116,7 @@ class Ledger:
             duplicated=repeated
             + [e.turn for e in entries if max(said[e.conversation, e.asked], said[e.conversation, e.said]) > 1],
             split=[talk for talk, conversations in homes.items() if len(conversations) > 1],
-            integrity=damage(data),
+            integrity=integrity,
         )
 
 

@@ -26,7 +26,7 @@ from palimpsest.core.history.shingles import shingles
 from palimpsest.core.recall.spoken import spoken
 from palimpsest.core.redaction import formats, redaction
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Chat, Event, Lineage, Message, Role, Speaker
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import is_aside, read_message, without_blocks
 from palimpsest.wire.storage_codec import to_stored
 
@@ -87,7 +87,9 @@ def rules() -> Iterator[Rule]:
     fresh = count()
 
     def print_of(role: str) -> Work:  # a number in front, else it would be remembered
-        return lambda text: fingerprint(read_message({"role": role, "content": f"{'x' * 90}{next(fresh)}{text}"}), KEY)
+        return lambda text: fingerprint_of(
+            read_message({"role": role, "content": f"{'x' * 90}{next(fresh)}{text}"}), KEY
+        )
 
     yield Rule("fingerprint of a result", print_of("tool"), wire)
     yield Rule("fingerprint of a question", print_of("user"), wire)
@@ -147,7 +149,7 @@ def _chat(text: str) -> Chat:
 
 def _links(text: str) -> None:
     chat, speaker, lineage = _chat(text), Speaker("t"), Lineage(Event.START, Role.MAIN, kept=(-1, -1))
-    prints = [fingerprint(message, KEY) for message in chat.history]
+    prints = [fingerprint_of(message, KEY) for message in chat.history]
     clues(chat, prints, speaker, KEY)
     further_clues(chat, lineage, speaker, KEY)
     request_links(chat.history, prints, range(len(prints)), speaker, KEY)

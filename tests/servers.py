@@ -33,6 +33,7 @@ class Server:
 
     folder: Path
     port: int
+    connections: int = 200
     numbers: Iterator[int] = field(default_factory=count)
 
     def url(self, database: str = "postgres") -> str:
@@ -60,34 +61,43 @@ class Server:
 
     def start(self) -> None:
         options = f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self.folder}"
-        self.control("-o", f"{options} -c fsync=off -c full_page_writes=off -c max_connections=200", "start")
+        options += f" -c fsync=off -c full_page_writes=off -c max_connections={self.connections}"
+        self.control("-o", options, "start")
 
     def stop(self) -> None:
+        """As by a crash."""
         self.control("-m", "immediate", "stop")
+
+    def processes(self) -> list[int]:
+        """Of this server, the one that starts the others first."""
+        first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        return [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
+
+    @contextmanager
+    def standby(self) -> Iterator[Server]:
+        """A server that has all that this one acknowledges, until the end; it takes writes once it is promoted."""
+        with _folder() as folder:
+            source = ["-h", "127.0.0.1", "-p", str(self.port), "-U", OWNER]
+            _run(folder, "pg_basebackup", *source, "-R", "-c", "fast", "--no-sync")
+            with _serving(folder, self.connections) as other:
+                self.psql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+                self.psql("SELECT pg_reload_conf()")
+                yield other
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
-    """A new server, until the end."""
+def running_server(connections: int = 200) -> Iterator[Server]:
+    """A new server that takes so many connections, until the end."""
     if not (PROGRAMS / "initdb").exists():
         reason = folder_of_clients() / "no-postgresql-15"
         why = reason.read_text() if reason.exists() else "not installed, see scripts/clients"
         if os.environ.get("PALIMPSEST_CLIENTS") == "required" and not reason.exists():
             pytest.fail(f"postgresql-15: {why}")
         pytest.skip(f"needs the Debian package postgresql-15: {why}")
-    with TemporaryDirectory(prefix="palimpsest-postgres-") as name:
-        folder = Path(name)
-        if os.geteuid() == 0:
-            chown(folder, USER)
+    with _folder() as folder:
         _run(folder, "initdb", "-U", OWNER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            server = Server(folder, free.getsockname()[1])
-        server.start()
-        try:
+        with _serving(folder, connections) as server:
             yield server
-        finally:
-            server.stop()
 
 
 def made(url: str) -> str:
@@ -101,6 +111,27 @@ def made(url: str) -> str:
     with ThreadPoolExecutor(1) as beside:  # the loops of the tests are no concern of this one
         beside.submit(asyncio.run, make()).result()
     return url
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="palimpsest-postgres-") as name:
+        if os.geteuid() == 0:
+            chown(name, USER)
+        yield Path(name)
+
+
+@contextmanager
+def _serving(folder: Path, connections: int) -> Iterator[Server]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        server = Server(folder, free.getsockname()[1], connections)
+    server.start()
+    try:
+        yield server
+    finally:
+        if (folder / "data" / "postmaster.pid").exists():
+            server.stop()
 
 
 def _run(folder: Path, program: str, *arguments: str) -> None:

@@ -86,7 +86,7 @@ def record(
     if head and kept == [*enumerate(head.occurrences, kept[0][0] if kept else 0)] and "kept" not in more:
         behind = all(e.new.message.is_instruction or e.new.position > kept[-1][0] for e in new)
         whole = Whole(kept[0][0], head.occurrences) if kept and behind else None
-    links = [(LinkKind.MESSAGE, e.new.print.full) for e in new if e.new.message.role in ("user", "assistant")]
+    links = [(LinkKind.MESSAGE, e.new.fingerprint.full) for e in new if e.new.message.role in ("user", "assistant")]
     turn = Turn(
         id=f"turn-{next(_serial)}",
         tenant=tenant,
@@ -112,10 +112,11 @@ def heard(asked: Record, text: str | None, ending: Ending = Ending.COMPLETE) -> 
     """The answer to a request; links as its own `ANSWER`."""
     turn = asked.turn
     if text is None:
-        return Heard(Answer(turn.id, ending, created_at=NOW), None)
+        return Heard(Answer(turn.id, ending, created_at=NOW), None, turn.tenant)
     said = entry(turn.tenant, {"role": "assistant", "content": text}, -1, role=turn.role)
-    links = ((LinkKind.ANSWER, said.new.print.full),)
-    return Heard(Answer(turn.id, ending, said.new.message, said.new.print, 2, links, 17, NOW), said)
+    links = ((LinkKind.ANSWER, said.new.fingerprint.full),)
+    answer = Answer(turn.id, ending, said.new.message, said.new.fingerprint, 2, links, 17, NOW)
+    return Heard(answer, said, turn.tenant)
 
 
 def user(text: str) -> Json:

@@ -316,7 +316,7 @@ def test_helm_refuses_values_that_the_chart_does_not_have() -> None:
 
 
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
-@pytest.mark.parametrize("folder", ["base", "example"])
+@pytest.mark.parametrize("folder", ["base", "example", "replicas"])
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl, which needs no cluster for this")
 def test_a_kustomization_builds_what_kubernetes_takes(folder: str, version: str) -> None:
     command = ["kubectl", "kustomize", str(DEPLOY / "kustomize" / folder)]
@@ -325,6 +325,38 @@ def test_a_kustomization_builds_what_kubernetes_takes(folder: str, version: str)
     assert objects
     for each in objects:
         kubernetes_validate.validate(each, version, strict=True)
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl, which needs no cluster for this")
+def test_replicas_are_the_base_on_one_database_with_one_secret() -> None:
+    command = ["kubectl", "kustomize", str(DEPLOY / "kustomize" / "replicas")]
+    built = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    objects = {each["kind"]: each for each in yaml.safe_load_all(built)}
+    spec = objects["StatefulSet"]["spec"]
+    (proxy,) = spec["template"]["spec"]["containers"]
+    told = {each["name"]: each.get("value", "postgresql://me@db/memory") for each in proxy["env"]}
+    assert spec["replicas"] == 3 and load(None, told, {}).store.url and "PALIMPSEST_SECRET" in told
+    mounted = {each["mountPath"]: each["name"] for each in proxy["volumeMounts"]}
+    assert Path(told["PALIMPSEST_STORE__PASSWORD_FILE"]).parent in map(Path, mounted)
+    labels = spec["template"]["metadata"]["labels"]
+    assert objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
+def test_composed_replicas_are_the_composed_proxy_on_one_database_with_one_secret() -> None:
+    one = read_yaml(DEPLOY / "compose.yaml")["services"]["palimpsest"]
+    composed = read_yaml(DEPLOY / "compose.replicas.yaml")
+    services = composed["services"]
+    many = services["palimpsest"]
+    same = ("build", "read_only", "tmpfs", "cap_drop", "security_opt", "stop_grace_period")
+    assert {name: one[name] for name in same} == {name: many[name] for name in same}
+    assert many["deploy"] == {"replicas": 3} and one["environment"].items() <= many["environment"].items()
+    policy = load(None, many["environment"] | dict.fromkeys(one["environment"], ""), {})
+    assert "database" in services and "@database:5432/" in policy.store.url
+    secret = policy.store.password_file
+    assert secret is not None and secret.name in composed["secrets"] and secret.name in many["secrets"]
+    assert services["database"]["environment"]["POSTGRES_PASSWORD_FILE"] == str(secret)
+    assert set(composed["volumes"]) == {"database"} and "ports" not in many
+    assert "postgres]" in DOCKERFILE  # the image has the driver
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl, which needs no cluster for this")

@@ -26,6 +26,7 @@ def test_no_strange_request_is_changed_by_more_than_a_block(tmp_path: Path) -> N
         ["kill", "--kills", "3", "--round", "3", "--clients", "4", "--words-only"],
         ["kill", "--archive", "--kills", "3", "--round", "3", "--workers", "1", "--words-only"],
         ["kill", "--kills", "3", "--last-byte", "--workers", "1", "--words-only"],
+        ["server", "--faults", "4", "--round", "4", "--clients", "4"],
         ["soak", "--minutes", "0.1", "--clients", "6", "--think", "0.3"],
         ["reload", "--reloads", "6", "--clients", "4"],
         ["forget", "--times", "1", "--clients", "3", "--texts", "20"],

@@ -1,6 +1,4 @@
-"""
-The order of the project, which no single file tests: where tests stand, what an import loads, what a wheel holds.
-"""
+"""The order of the project, which no single file tests: where tests stand, what an import loads, what a wheel holds."""
 
 import ast
 import json

@@ -24,6 +24,7 @@ from palimpsest.memory.service import HEAVY_THREADS, LocalModel, MemoryService
 from palimpsest.pipeline import Pipeline
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import Policy
+from palimpsest.store.turns.reminders import remind
 from palimpsest.telemetry.metrics import Metrics
 from palimpsest.wire import chat
 
@@ -539,3 +540,24 @@ async def test_a_request_makes_background_work_give_way(house: House) -> None:
         await house.exchange({"role": "user", "content": "hello"}, answer="Hello.")
         assert await beside is None
         assert not traffic.is_quiet
+
+
+async def test_passage_that_somebody_asked_for_comes_in_the_next_request_and_once(patient: House) -> None:
+    past = [user("When does the ferry leave?"), assistant(FERRY)]
+    for n in range(4):
+        past += [user(f"And what about island number {n}?"), assistant(f"Island {n} has a harbour of its own.")]
+    async with patient.running():
+        for n in range(0, len(past), 2):
+            await patient.exchange(*past[: n + 1], answer=past[n + 1]["content"])
+        await patient.exchange(*past[6:], user("Thanks!"), answer="You are welcome.")
+        of_ferry = f"SELECT occurrence.id FROM occurrence JOIN content ON content.id = content WHERE text = '{FERRY}'"
+        ((memory,),) = rows(patient.data, f"SELECT id FROM memory WHERE occurrence IN ({of_ferry})")
+        await patient.memory.database.transact(lambda transaction: remind(transaction, memory, 1e12))
+        await patient.memory.follower.look()
+        talk = [*past[6:], user("Thanks!"), assistant("You are welcome."), user("Good bye!")]
+        first = await patient.exchange(*talk, answer="Bye.")
+        assert FERRY in memory_in(orjson.loads(first.body))
+        await patient.memory.follower.look()
+        second = await patient.exchange(*talk, assistant("Bye."), user("Hello again!"), answer="Hello.")
+        assert memory_in(orjson.loads(second.body)).count(FERRY) == 1, "repeated where it stood, and not told again"
+        assert rows(patient.data, "SELECT turn > 0 FROM reminder") == [(1,)]

@@ -10,6 +10,7 @@ The map, top down: a file imports only from its own line and from those below (`
     console/                what commands are made of: arguments, output, the archive of a data folder
     edge/                   HTTP: the proxied paths, and the proxy's own endpoints
     pipeline                the preparation of one request, from its body to what is forwarded
+    remote/                 the same where another machine keeps the memory: the link, and the turns that wait for it
     memory/                 services: reading, recall, archiving, indexing, forgetting, supervised background work
     scripted/               a provider that follows a script, for tests, demo and benchmarks
     store/                  what is stored; all SQL is here, and in engine/ the database, SQLite

@@ -46,7 +46,7 @@ from palimpsest.features.registry import FEATURES, OPERATIONS
 from palimpsest.memory.operation.policy_reload import PolicyReload
 from palimpsest.memory.operation.proxy_keys import KnownKeys
 from palimpsest.memory.operation.switches import KnownSwitches
-from palimpsest.memory.service import MemoryService
+from palimpsest.memory.service import MemoryService, MemoryState
 from palimpsest.pipeline import Pipeline
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
@@ -61,7 +61,10 @@ from palimpsest.telemetry.tracing import tracer_of
 from palimpsest.upstream.dispatcher import Upstreams
 
 if TYPE_CHECKING:
+    from palimpsest.domain.ports import Preparer
     from palimpsest.features.mcp.endpoint import McpEndpoint
+    from palimpsest.remote.keeping import KeptMemory
+    from palimpsest.remote.memory import RemoteMemory
     from palimpsest.upstream.litellm_library import LiteLLMThread
 
 EXPIRY_SECONDS = 0.5  # between looks whether a key has expired
@@ -131,14 +134,22 @@ class _Proxy:
         self._metrics = Metrics()
         self._litellm: LiteLLMThread | None = None
         self._open_turns = OpenTurns()
+        self._remote = self._remote_memory(policy) if policy.server.url else None
+        self._kept: KeptMemory | None = None
+        self._pipeline: Pipeline | None = None  # of the policy in force
         self._memory = MemoryService(
-            *(policy, self._secret, self._metrics),
+            *(self._own(policy), self._secret, self._metrics),
             tracer=tracer,
             environment=environment,
             litellm_thread=self._litellm_thread,
             archives_apart=archives_apart,
             sources=FEATURES,
         )
+        if policy.store.url and self._remote is None:
+            from palimpsest.remote.keeping import KeptMemory
+
+            self._kept = kept = KeptMemory(policy, self._secret, self._memory, self._newest)
+            self._memory.concerns.append(lambda: kept.concern)
         self._draining = Draining(policy.listen.drain_seconds)
         self._upstreams = self._upstreams_of(policy)
         self._keys = KnownKeys(self._memory.database, time.time)
@@ -156,6 +167,32 @@ class _Proxy:
         ):
             self._memory.follower.listen(counter, counter, listen)
 
+    def _own(self, policy: Policy) -> Policy:
+        """The policy of the memory in this process: off, where another machine keeps it."""
+        return policy if self._remote is None else load.without_memory(policy)
+
+    def _remote_memory(self, policy: Policy) -> RemoteMemory:
+        from palimpsest.remote.memory import RemoteMemory
+
+        return RemoteMemory(policy, self._secret, self._environment, self._metrics)
+
+    def _newest(self) -> Pipeline:
+        assert self._pipeline is not None
+        return self._pipeline
+
+    def _preparer(self, policy: Policy, pipeline: Pipeline, keyring: ProxyKeys) -> Preparer:
+        """What prepares requests, wherever memory is kept."""
+        if self._kept is not None:
+            from palimpsest.remote.keeping import KeepingPreparer
+
+            parts = (policy, self._signals, keyring, self._kept, pipeline, pipeline.tenant_of, time.time)
+            return KeepingPreparer(*parts)
+        if self._remote is None:
+            return pipeline
+        from palimpsest.remote.preparer import RemotePreparer
+
+        return RemotePreparer(policy, self._signals, self._remote, self._metrics, time.time)
+
     def application(self) -> ASGIApp:
         """The newest generation, and the life of all of them."""
         answers = ClosingAnswers(self._generations, self._draining)
@@ -163,6 +200,7 @@ class _Proxy:
 
     @asynccontextmanager
     async def _life(self) -> AsyncIterator[None]:
+        """Open and close what lives as long as the app: upstreams, memory, link, watchers and generations."""
         memory = self._memory
         async with AsyncExitStack() as opened:
             opened.push(_say_why)
@@ -170,8 +208,16 @@ class _Proxy:
             opened.push_async_callback(self._close_litellm)
             await self._upstreams.upstreams.__aenter__()
             opened.push_async_callback(self._generations.close)
+            if self._remote is not None:
+                await self._remote.open()
+                opened.push_async_callback(self._remote.close)
+                memory.supervisor.start("link", self._remote.courier.run)
             opened.push_async_callback(memory.close)
             await memory.open()
+            if self._kept is not None:
+                await self._kept.courier.open()
+                opened.push_async_callback(self._kept.courier.close)
+                memory.supervisor.start("kept", self._kept.courier.run)
             memory.supervisor.start("reload", self._reload.watch)
             memory.supervisor.start("expiry", self._watch_expiry)
             gc.collect()
@@ -183,7 +229,7 @@ class _Proxy:
             yield
 
     def _litellm_thread(self) -> LiteLLMThread:
-        """Where LiteLLM runs, for all upstreams and models that need it."""
+        """The thread on which LiteLLM runs, started when an upstream or model first needs it."""
         if self._litellm is None:
             from palimpsest.upstream.litellm_library import LiteLLMThread
 
@@ -199,6 +245,7 @@ class _Proxy:
         self._renew()
 
     async def _learn_switches(self) -> None:
+        """Read the switches from the database, and renew the generation where they changed."""
         before = self._switches.off_for
         await self._switches.learn()
         self._metrics.gauge("memory_switched_off", EVERYBODY in self._switches.off_for)
@@ -215,18 +262,18 @@ class _Proxy:
             await asyncio.sleep(EXPIRY_SECONDS)
 
     def _renew(self) -> None:
-        """Requests that begin from now on go by the keys and switches that are known now."""
+        """Make a new generation by the keys and switches that are known now."""
         self._generations.replace(self._generation(self._reload.policy, self._reload.number))
 
     async def _apply(self, policy: Policy, number: int) -> None:
-        """Put a policy into force: requests that begin from now on go by it."""
+        """Put a policy into force for requests that begin from now on."""
         before, upstreams = self._reload.policy, self._upstreams
         load.admin_token(self._environment)  # refused before anything has changed
         async with AsyncExitStack() as undone:
             if (policy.upstreams, policy.tenants.keys) != (before.upstreams, before.tenants.keys):
                 upstreams = self._upstreams_of(policy)
                 await undone.enter_async_context(upstreams.upstreams)
-            await self._memory.apply(policy)
+            await self._memory.apply(self._own(policy))
             undone.pop_all()
         if policy.log != before.log:
             logs.configure(policy.log)
@@ -240,7 +287,7 @@ class _Proxy:
         )
 
     def _generation(self, policy: Policy, number: int) -> Generation:
-        """All that a request needs and that a policy may change."""
+        """Make all that a request needs and that a policy may change."""
         memory, metrics, shared = self._memory, self._metrics, self._upstreams
         made = self._keys.active()
         self._active_keys = made.keys()
@@ -252,16 +299,18 @@ class _Proxy:
         )
         access = Access(load.admin_token(self._environment), keyring, policy.listen.is_loopback)
         pipeline = Pipeline(
-            *(policy, self._signals, self._secret, keyring, memory, metrics, time.time, number),
+            *(self._own(policy), self._signals, self._secret, keyring, memory, metrics, time.time, number),
             off_for=self._switches.off_for,
             tracer=self._tracer,
             trusts_machine=access.trusts_machine,
+            keeps_unlinked=self._kept is not None,
         )
+        self._pipeline = pipeline
         is_shared = _share_an_account(policy, keyring) and not policy.tenants.share_provider_state
         stored = partial(stored_name, key=self._secret, redacts=policy.archive.redact)
         state = ProviderState(memory.journal, self._secret, self._signals, stored) if is_shared else None
         proxied = ProxyRoutes(
-            *(policy, pipeline, shared.upstreams, keyring, state, metrics.response),
+            *(policy, self._preparer(policy, pipeline, keyring), shared.upstreams, keyring, state, metrics.response),
             tracer=self._tracer,
             limits=KeyLimits(self._signals),
         )
@@ -271,6 +320,7 @@ class _Proxy:
         shared.users += 1
 
         async def close() -> None:
+            """Close what this generation opened."""
             if mcp is not None:
                 await mcp.close()
             await pipeline.settle()
@@ -280,8 +330,12 @@ class _Proxy:
         app = PageGuard(front, pages, metrics.refused)
         return Generation(app, pipeline.close, close)
 
+    async def _state(self) -> MemoryState:
+        """How memory is, wherever it is kept."""
+        return self._remote.state if self._remote is not None else await self._memory.state()
+
     def _mcp(self, policy: Policy, access: Access) -> McpEndpoint:
-        """Memory as tools."""
+        """The endpoint with memory as MCP tools."""
         from palimpsest.features.mcp.endpoint import McpEndpoint
         from palimpsest.features.mcp.speakers import Speakers
         from palimpsest.features.mcp.tools import MemoryTools
@@ -299,7 +353,7 @@ class _Proxy:
 
     def _own_routes(self, policy: Policy, access: Access, pipeline: Pipeline) -> list[BaseRoute]:
         """The proxy's own endpoints."""
-        readiness_probe = ReadinessProbe(self._memory.state, lambda: self._draining.has_begun)
+        readiness_probe = ReadinessProbe(self._state, lambda: self._draining.has_begun)
         probes = ProbeRoutes(readiness_probe, self._metrics, access, self_description(policy, self._environment))
         api = LazyApplication(partial(self._admin_api, policy, access, readiness_probe, pipeline))
         return [*probes.routes(), Route("/memory{rest:anything}", api)]

@@ -10,28 +10,45 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import takewhile
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 
 import structlog
 
 from palimpsest.core.archive.turns import bare_turn, turn_of, unsent_turn
-from palimpsest.core.caller.admission import is_unknown_mode, mode_of
+from palimpsest.core.caller.admission import is_unknown_mode
 from palimpsest.core.caller.client_table import Signals
-from palimpsest.core.caller.proxy_keys import Key, ProxyKeys
-from palimpsest.core.conversation import Request, Rules
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.conversation import FAILED, FAULTS, Request, Rules
 from palimpsest.core.decision import Decision
-from palimpsest.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
-from palimpsest.domain import REQUEST_HEADER, TURN_PREFIX, Follows, Mode, Note, RawHeaders, TooLong, Turn
+from palimpsest.core.reading import Reading
+from palimpsest.core.response_headers import LogFields, undecided_headers
+from palimpsest.domain import (
+    REQUEST_HEADER,
+    TURN_PREFIX,
+    Block,
+    Follows,
+    Mode,
+    Note,
+    RawHeaders,
+    Speaker,
+    TooLong,
+    Turn,
+)
 from palimpsest.domain.errors import MemoryFault, WireError
-from palimpsest.domain.ports import Clock, Listener, Prepared, Tracer, Wire
+from palimpsest.domain.ports import Clock, Listener, Passage, Prepared, Tracer, Wire
+from palimpsest.memory.recording.attempt import Attempt, UnreadAttempts
 from palimpsest.memory.recording.deferred_turn import DeferredTurn
 from palimpsest.memory.recording.memory_spans import search_span, tell_search
+from palimpsest.memory.request.arrival import Arrival, Arrivals
+from palimpsest.memory.request.compactions import Answered, Compactions, WrittenOut
 from palimpsest.memory.request.decider import LATE_SECONDS, Decider
+from palimpsest.memory.request.forwarding import prepared, rendered, untouched
 from palimpsest.memory.request.model_windows import ModelWindows
+from palimpsest.memory.request.refusals import Refusals, Sent, count_overflow
 from palimpsest.memory.request.request_reader import Passed, RequestReader, skipped
 from palimpsest.memory.request.sized_executor import INLINE_BYTES, SizedExecutor
 from palimpsest.memory.service import MemoryService
@@ -41,38 +58,16 @@ from palimpsest.telemetry.metrics import Metrics
 from palimpsest.telemetry.tracing import NO_TRACER, TRACEPARENT
 from palimpsest.upstream.routing import needs_model
 from palimpsest.wire.json_body import model_of
+from palimpsest.wire.own_compaction import may_hold
 
+TAKE_SECONDS = 10.0  # to read a turn that passed elsewhere, and to write it: whoever brings it comes again
+COMPACTION_SECONDS = 10.0  # to answer one; a model takes minutes, and upstreams that cannot do it answer with an error
 COMMIT_SECONDS = 600.0  # for a commit, behind the deadline, while there is room: a process may hang for a minute
 GRACE_SECONDS = 0.03  # behind the deadline: what was looked for too long is left out, and the rest can still be sent
+OVERFLOW_SECONDS = 5.0  # ... for a request that would be refused as it is: reading it may take a second
+LEAST_BYTES_PER_TOKEN = 3  # of a body; code and JSON have that many, texts more
 
 log = structlog.get_logger()
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """One request on its way through memory."""
-
-    headers: RawHeaders
-    named: Mapping[str, str]  # the same, lower-case names to values
-    body: bytes
-    wire: Wire
-    key: Key | None  # of the proxy, that the caller presented
-    mode: Mode
-    deadline: float  # by the event loop's clock; then nothing more is looked for
-    created_at: float  # Unix seconds
-    turn_id: str
-    turn: Turn | None = None  # as what it is archived, once that is known
-    was_forwarded: bool = False  # as the client sent it, because the deadline passed
-    late: DeferredTurn | None = None  # and this takes its turn, when that has been read
-    traceparent: str = ""  # of the request, if it is traced
-    decision: Decision | None = None  # once there is one
-    # Done when the request need not wait any longer: memory has decided, or the store fails.
-    released: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-    def release(self, _done: object = None) -> None:
-        """End the wait for memory, whatever it has by then."""
-        if not self.released.done():
-            self.released.set_result(None)
 
 
 class Pipeline:
@@ -91,17 +86,21 @@ class Pipeline:
         off_for: frozenset[str] = frozenset(),
         tracer: Tracer = NO_TRACER,
         trusts_machine: bool = False,
+        keeps_unlinked: bool = False,
     ) -> None:
         """
         Args:
             generation: number of the policy.
             off_for: tenants for whom memory is switched off; "" everybody.
+            keeps_unlinked: where it cannot be looked up what a request continues, it is archived later, by `take`.
             trusts_machine: programs on this machine need no credential to be remembered.
         """
         self._policy = policy
-        self._keyring = keyring
+        self._keeps_unlinked = keeps_unlinked
         self._rules = Rules(policy, signals, secret, memory.tokens.text, generation, off_for, trusts_machine)
+        self._arrivals = Arrivals(self._rules, keyring)
         self._archivist = memory.archivist
+        self._reminders = memory.reminders
         self._traffic = memory.traffic
         self._windows = ModelWindows(policy, memory.windows)
         self._metrics = metrics
@@ -112,9 +111,15 @@ class Pipeline:
         self._decider = Decider(
             *(self._rules, memory.journal, memory.recall, memory.assisted, metrics, self._work, clock)
         )
+        self._refusals = Refusals(
+            policy.overflow == "trim", self._windows, self._decider, metrics, memory.archivist.listen
+        )
+        self._compactions = Compactions(
+            *(self._rules, memory.journal, memory.recall, metrics, self._work, clock, memory.archivist.commit_of)
+        )
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()
-        self._late: dict[DeferredTurn, memoryview] = {}  # that are not read yet, with how their requests begin
+        self._unread = UnreadAttempts()
 
     async def settle(self) -> None:
         """Wait until nothing is being read any more."""
@@ -131,36 +136,112 @@ class Pipeline:
         return self._windows.listener_for(method, path)
 
     async def prepare(
-        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
+        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None, turn: str = ""
     ) -> Prepared:
         """Prepare one request of a memory endpoint; see `Preparer`."""
-        try:
-            prepared = await self._prepare(headers, body, wire, arrived)
-        except Exception as fault:  # the outermost guard: what is beside the decisions may fail as well
-            self._failed(fault)
-            prepared = _untouched(body or b"", Note.FAULT, await self._model(body or b""))
+        arrival = self._arrivals.of(headers, body or b"", wire)
+        if body is None:
+            return self._counted_by_note(self._too_large(arrival))
+        items = None
+        if may_hold(body):
+            try:
+                items = await self._compactions.write_out(arrival)
+            except WireError:  # the upstream will say so itself
+                self._metrics.fault("unreadable")
+        prepared = self._counted_by_note(await self._with_memory(arrival, arrived, turn, items))
+        if items is None or not items.texts:
+            return prepared
+        return replace(prepared, body=items.in_place(prepared.body), bare=items.in_place(body))
+
+    def _counted_by_note(self, prepared: Prepared) -> Prepared:
         fields = prepared.log_fields
         if "role" not in fields and "turn" not in fields:  # else it is counted where it is decided, perhaps later
             self._metrics.request("", "", str(fields["note"]))
         return prepared
 
-    async def _prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None) -> Prepared:
-        named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+    def tenant_of(self, headers: RawHeaders) -> str:
+        """The tenant of a request with these headers; "": nobody is named."""
+        return self._arrivals.tenant_of(headers)
+
+    async def take(self, passage: Passage) -> Callable[[int, RawHeaders], Listener] | None:
+        """See `TurnTaker`."""
+        arrival = self._arrivals.of(passage.headers, passage.body, passage.wire, key=passage.key, tenant=passage.tenant)
+        if "" in self._rules.off_for or arrival.mode is not Mode.ON:
+            return None
+        if self._archivist.is_failing or not self._archivist.room.has_turn(len(passage.body)):
+            raise MemoryFault("taking a turn that passed elsewhere: nothing can be written now")
+        attempt = Attempt(
+            arrival,
+            deadline=asyncio.get_running_loop().time() + TAKE_SECONDS,
+            created_at=min(passage.at, self._clock()),
+            turn_id=passage.turn,
+            was_forwarded=True,
+            bare_note=Note.TOO_LONG if passage.is_bare else Note.AWAY,
+        )
+        await self._begin(self._remember(attempt))
+        if attempt.turn is None:
+            return None
+        self._archivist.note(attempt.turn)
+        return functools.partial(self._archivist.listen, attempt.turn, passage.wire)
+
+    def _begin(self, remembering: Coroutine[None, None, Prepared]) -> asyncio.Task[Prepared]:
+        """A task that `settle` waits for, and that is traffic while it runs."""
+        running = asyncio.create_task(remembering)
+        self._running.add(running)
+        self._traffic.begin()
+        running.add_done_callback(self._running.discard)
+        running.add_done_callback(self._traffic.end)
+        return running
+
+    async def written(self, turn: str) -> bool:
+        """See `TurnTaker`."""
+        commit = self._archivist.commit_of(turn)
+        if commit is not None:
+            await asyncio.wait([commit], timeout=TAKE_SECONDS)
+        return commit is None or commit.done()
+
+    async def _with_memory(
+        self, arrival: Arrival, arrived: float | None, turn: str, items: WrittenOut | None
+    ) -> Prepared:
+        """The request with what memory adds, its items as they came; never raises."""
+        try:
+            if "" in self._rules.off_for:
+                return untouched(arrival.body, Note.DISABLED, await self._model(arrival.body))
+            if arrival.mode is Mode.OFF:
+                return untouched(arrival.body, self._off(arrival), await self._model(arrival.body))
+            return await self._traced(self._attempt(arrival, arrived, turn, items))
+        except Exception as fault:  # the outermost guard: what is beside the decisions may fail as well
+            self._failed(fault)
+            return untouched(arrival.body, Note.FAULT, await self._model(arrival.body))
+
+    def _too_large(self, arrival: Arrival) -> Prepared:
+        """A request whose body is longer than memory reads."""
         if "" in self._rules.off_for:
-            return _untouched(body or b"", Note.DISABLED, await self._model(body or b""))
-        key = self._keyring.find(headers)
-        mode = mode_of(named, self._policy.memory, is_read_only=key is not None and key.read_only)
-        off = Note.UNKNOWN_MODE if is_unknown_mode(named) and self._policy.memory.mode is not Mode.OFF else Note.OFF
-        if body is None:
-            return _untouched(b"", off if mode is Mode.OFF else Note.TOO_LARGE, "")
-        if mode is Mode.OFF:
-            return _untouched(body, off, await self._model(body))
-        begun = asyncio.get_running_loop().time() if arrived is None else arrived
-        deadline, turn_id = begun + self._policy.memory.deadline_ms / 1000, TURN_PREFIX + secrets.token_hex(8)
-        attempt = _Attempt(headers, named, body, wire, key, mode, deadline, self._clock(), turn_id)
+            return untouched(b"", Note.DISABLED, "")
+        return untouched(b"", self._off(arrival) if arrival.mode is Mode.OFF else Note.TOO_LARGE, "")
+
+    def _off(self, arrival: Arrival) -> Note:
+        """Why memory is off for a request."""
+        is_unknown = is_unknown_mode(arrival.named) and self._policy.memory.mode is not Mode.OFF
+        return Note.UNKNOWN_MODE if is_unknown else Note.OFF
+
+    def _attempt(self, arrival: Arrival, arrived: float | None, turn: str, items: WrittenOut | None) -> Attempt:
+        seconds = self._policy.memory.deadline_ms / 1000
+        if self._compactions.answers(arrival.body, arrival.wire):
+            seconds = max(seconds, COMPACTION_SECONDS)
+        return Attempt(
+            arrival,
+            deadline=seconds + (asyncio.get_running_loop().time() if arrived is None else arrived),
+            created_at=self._clock(),
+            turn_id=turn or TURN_PREFIX + secrets.token_hex(8),
+            compacted=tuple(items.blocks) if items else (),
+        )
+
+    async def _traced(self, attempt: Attempt) -> Prepared:
+        """The request to forward, within a span where requests are traced."""
         if not self._tracer.is_on:
             return await self._by_deadline(attempt)
-        attempt.traceparent = named.get(TRACEPARENT.decode(), "")
+        attempt.traceparent = attempt.arrival.named.get(TRACEPARENT.decode(), "")
         span = search_span(self._tracer, attempt.traceparent)
         try:
             prepared = await self._by_deadline(attempt)
@@ -169,132 +250,200 @@ class Pipeline:
         finally:
             span.end()
 
-    async def _by_deadline(self, attempt: _Attempt) -> Prepared:
+    async def _by_deadline(self, attempt: Attempt) -> Prepared:
         """The request to forward, once memory has decided or its deadline has passed."""
         started, now = perf_counter(), asyncio.get_running_loop().time()
-        running = asyncio.create_task(self._guarded(attempt))
-        self._running.add(running)
-        running.add_done_callback(self._running.discard)
-        self._traffic.begin()
-        running.add_done_callback(self._traffic.end)
+        running = self._begin(self._guarded(attempt))
         running.add_done_callback(attempt.release)
         try:
             await await_for(attempt.released, attempt.deadline + GRACE_SECONDS - now)
+            if self._policy.overflow == "trim" and not attempt.released.done() and await self._outgrows(attempt):
+                await await_for(attempt.released, OVERFLOW_SECONDS)
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
         if running.cancelled():  # nobody has done so: it was something that it waited for
             raise MemoryFault("preparing a request: what memory waited for was cancelled")
         if running.done():
-            prepared = running.result()
+            forwarded = running.result()
             if attempt.turn is not None:
                 self._archivist.note(attempt.turn)
         else:
-            prepared = await self._too_late(attempt, running)
+            forwarded = await self._too_late(attempt, running)
         seconds = perf_counter() - started
         self._metrics.observe("memory", seconds)
-        prepared.log_fields["memory_ms"] = round(seconds * 1000)
-        return prepared
+        forwarded.log_fields["memory_ms"] = round(seconds * 1000)
+        return forwarded
 
-    async def _too_late(self, attempt: _Attempt, running: asyncio.Task[Prepared]) -> Prepared:
+    async def _outgrows(self, attempt: Attempt) -> bool:
+        """Whether a body looks longer than its model's window: forwarded as it is, it would be refused."""
+        arrival = attempt.arrival
+        model = await asyncio.to_thread(model_of, arrival.body)
+        upstream = self._windows.upstream_of(model, arrival.wire, arrival.headers)
+        return len(arrival.body) > LEAST_BYTES_PER_TOKEN * self._windows.of(upstream, model)
+
+    async def _too_late(self, attempt: Attempt, running: asyncio.Task[Prepared]) -> Prepared:
         """The request as the client sent it; reading goes on, so that it is archived."""
+        arrival, body = attempt.arrival, attempt.arrival.body
         attempt.was_forwarded = True
         skipped("request", TimeoutError(), self._metrics)
-        if attempt.mode is Mode.ON:
-            attempt.late = self._archivist.expect(len(attempt.body))
+        if arrival.mode is Mode.ON:
+            attempt.late = self._archivist.expect(len(body))
         try:
-            model = await self._model(attempt.body)
+            model = await self._model(body)
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
-        is_at_risk = self._archivist.is_failing or (attempt.mode is Mode.ON and attempt.late is None)
+        is_at_risk = self._archivist.is_failing or (arrival.mode is Mode.ON and attempt.late is None)
         note = Note.FAULT if is_at_risk else Note.DEADLINE
         if attempt.late is None:  # not to be archived, or no room to wait in
             running.cancel()
-            return _untouched(attempt.body, note, model)
+            return untouched(body, note, model)
         if not running.done():
-            self._late[attempt.late] = memoryview(attempt.body)[: len(attempt.body) // 2]
-        listen = functools.partial(self._archivist.listen, attempt.late, attempt.wire)
+            self._unread.add(attempt.late, body)
+        listen = functools.partial(self._archivist.listen, attempt.late, arrival.wire)
         fields: LogFields = {"turn": attempt.turn_id, "note": note.value}
-        return Prepared(attempt.body, undecided_headers(note, attempt.turn_id), model, listen, fields)
+        return Prepared(body, undecided_headers(note, attempt.turn_id), model, listen, fields)
 
-    async def _guarded(self, attempt: _Attempt) -> Prepared:
+    async def _guarded(self, attempt: Attempt) -> Prepared:
         """The request to forward; never raises, whatever memory does."""
         is_lost = False
         try:
             return await self._remember(attempt)
         except WireError:  # what we cannot read, the upstream may: it will say so itself
             self._metrics.fault("unreadable")
+        except MemoryFault as fault:
+            skipped("history", fault, self._metrics)
+            is_lost = attempt.turn is None and not self._keeps_unlinked
         except Exception as fault:  # the one broad guard: memory may fail, the request may not
             self._failed(fault)
-            is_lost = attempt.turn is None
+            is_lost = attempt.turn is None and not self._keeps_unlinked
         finally:
             if attempt.late is not None:
-                self._late.pop(attempt.late, None)
+                self._unread.remove(attempt.late)
                 attempt.late.settle(attempt.turn, is_lost)
-        return _untouched(attempt.body, Note.FAULT, await self._model(attempt.body))
+        return untouched(attempt.arrival.body, Note.FAULT, await self._model(attempt.arrival.body))
 
-    async def _remember(self, attempt: _Attempt) -> Prepared:
+    async def _remember(self, attempt: Attempt) -> Prepared:
         """
         Read, decide, render.
 
         Raises:
             WireError: the body is none that we understand, or nothing can be added to it.
+            MemoryFault: it cannot be read, or not be archived as what it is.
         """
-        body, wire, mode = attempt.body, attempt.wire, attempt.mode
-        turn_id = attempt.turn_id if mode is Mode.ON else ""
-        earlier = self._unread_before(attempt)  # one of them may be read, and not be on the disk, when this one is
-        read = await self._reader.read(attempt.headers, attempt.named, body, wire, attempt.key, LATE_SECONDS, turn_id)
+        arrival, begun = attempt.arrival, perf_counter()
+        earlier = self._unread.before(attempt)  # one of them may be read, and not be on the disk, when this one is
+        turn_id = attempt.turn_id if arrival.mode is Mode.ON else ""
+        read = await self._reader.read(arrival, LATE_SECONDS, turn_id)
         if isinstance(read, Passed):
-            return _untouched(body, read.note, read.model or await self._model(body))
-        reading, speaker, follows = read
-        await self._wait_for_earlier(attempt, [*earlier, *self._unread_before(attempt)], follows)
-        model = reading.chat.model
-        upstream = self._windows.upstream_of(model, wire, attempt.headers)
-        window, user_agent = self._windows.of(upstream, model), attempt.named.get("user-agent", "")
-        request = Request(reading, speaker, window, user_agent, follows, secrets.token_hex(8))
+            return untouched(arrival.body, read.note, read.model or await self._model(arrival.body))
+        request, upstream = self._request(read, arrival, attempt.compacted)
+        read_ms = 1000 * (perf_counter() - begun)
+        has_earlier = True
+        if not attempt.is_from_elsewhere:  # whoever brings others brings them in order: none of them waits here
+            earlier += self._unread.before(attempt)
+            has_earlier = await self._wait_for_earlier(attempt, earlier, request.follows)
         decision = await self._decider.decide(request, attempt.deadline, lambda: attempt.was_forwarded)
         if isinstance(decision, Note):
-            return _untouched(body, decision, model)
-        out, turn = body, None
+            return untouched(arrival.body, decision, request.reading.chat.model)
+        is_unlinked = decision.is_unlinked or not has_earlier
+        if is_unlinked and (self._keeps_unlinked or attempt.is_from_elsewhere):
+            raise MemoryFault("archiving a request: what it continues cannot be looked up now; that is done later")
+        body = arrival.body
         if not attempt.was_forwarded:
-            out = await self._work.run(reading.new_bytes, wire.render, reading.chat, decision.insertions)
-        if mode is Mode.ON:
-            diff = functools.partial(
-                turn_of,
-                id=attempt.turn_id,
-                upstream=upstream,
-                created_at=attempt.created_at,
-                request=attempt.named.get(REQUEST_HEADER.decode(), ""),
-                traceparent=attempt.traceparent,
-            )
-            turn = await self._work.run(reading.new_bytes, diff, decision, self._rules)
-        # nothing is waited for from here on: what is decided now is what was sent
+            size = decision.sent.new_bytes or request.reading.new_bytes
+            body = await self._work.run(size, rendered, arrival.wire, decision)
+        stages_ms = {"read": read_ms, "decide": 1000 * (perf_counter() - begun) - read_ms}
+        turn = await self._turn(attempt, decision, upstream, stages_ms)
+        answered = await self._compacted(attempt, decision, turn, request.window_tokens)
+        return self._settled(attempt, request, decision, upstream, turn, body, answered)
+
+    async def _turn(
+        self, attempt: Attempt, decision: Decision, upstream: str, stages_ms: Mapping[str, float]
+    ) -> Turn | None:
+        """As what a request is archived; None: it is not to be."""
+        arrival = attempt.arrival
+        if arrival.mode is not Mode.ON:
+            return None
+        diff = functools.partial(
+            turn_of,
+            id=attempt.turn_id,
+            upstream=upstream,
+            created_at=attempt.created_at,
+            request=arrival.named.get(REQUEST_HEADER.decode(), ""),
+            traceparent=attempt.traceparent,
+            stages_ms=stages_ms,
+        )
+        return await self._work.run(decision.reading.new_bytes, diff, decision, self._rules)
+
+    async def _compacted(
+        self, attempt: Attempt, decision: Decision, turn: Turn | None, window_tokens: int
+    ) -> Answered | None:
+        """The compaction that a request asks for; None: it asks for none, or the provider is asked."""
+        arrival = attempt.arrival
+        is_behind = self._archivist.is_behind(arrival.tenant)
+        if turn is None or attempt.was_forwarded or decision.note in FAULTS or is_behind:
+            return None
+        if not self._compactions.answers(arrival.body, arrival.wire):
+            return None
+        try:
+            async with asyncio.timeout_at(attempt.deadline):
+                return await self._compactions.answer(decision, turn, window_tokens, arrival.wire)
+        except (*FAILED, WireError) as failure:
+            skipped("compaction", failure, self._metrics)
+            return None
+
+    def _settled(
+        self,
+        attempt: Attempt,
+        request: Request,
+        decision: Decision,
+        upstream: str,
+        turn: Turn | None,
+        body: bytes,
+        answered: Answered | None,
+    ) -> Prepared:
+        """What is sent, and as what it is archived. It waits for nothing, so both are the same decision."""
+        arrival = attempt.arrival
         if attempt.was_forwarded:
-            decision = decision.bare(Note.DEADLINE, window)
-            turn = turn and unsent_turn(turn, decision)
+            decision, answered = decision.bare(attempt.bare_note, request.window_tokens), None
+            is_bare = attempt.bare_note is Note.TOO_LONG
+            turn = turn and (bare_turn(turn, decision) if is_bare else unsent_turn(turn, decision))
+        elif answered is not None:
+            turn = answered.turn
         attempt.turn, attempt.decision = turn, decision
-        note = decision.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
-        if turn is not None and self._archivist.is_uncertain(speaker.tenant, turn.size_bytes or 0):
+        note = decision.note or (Note.READ_ONLY if arrival.mode is Mode.READ_ONLY else None)
+        if turn is not None and self._archivist.is_uncertain(arrival.tenant, turn.size_bytes or 0):
             note = Note.FAULT  # earlier turns are still not on the disk: more urgent than why nothing is added
-        role, event = decision.lineage.role.value, decision.lineage.event.value
-        said = (note.value if note else "", decision.added.tokens, decision.added.own_tokens, speaker.tenant)
-        self._metrics.request(role, event, *said)
+        self._count(decision, note, arrival.tenant)
+        without = None
+        if not attempt.was_forwarded:
+            count_overflow(decision, self._metrics)
+            sent = Sent(request, decision, arrival.wire, upstream, turn, has_changed=body != arrival.body)
+            if sent.has_changed or self._policy.overflow != "forward":
+                without = functools.partial(self._without, sent)
+        listen = functools.partial(self._archivist.listen, turn, arrival.wire) if turn else None
+        forwarded = prepared(body, decision, turn, note, listen, without)
+        if answered is None:
+            return forwarded
+        if answered.answer is not None:
+            return replace(forwarded, answer=answered.answer)
+        return replace(forwarded, body=answered.body, opens_with=answered.opens_with, without=None)
+
+    def _count(self, decision: Decision, note: Note | None, tenant: str) -> None:
+        """Count a request that was decided on."""
+        lineage, added = decision.lineage, decision.added
+        said = (note.value if note else "", added.tokens, added.own_tokens, tenant)
+        self._metrics.request(lineage.role.value, lineage.event.value, *said)
         if decision.block is not None:
             self._metrics.add("blocks", 1)
-        without = functools.partial(self._without, decision, wire, upstream, turn) if out != body else None
-        return _prepared(out, decision, turn, note, self._listen(turn, wire), without)
-
-    def _unread_before(self, attempt: _Attempt) -> list[DeferredTurn]:
-        """Earlier requests that this one continues and that are still being read."""
-        earlier = takewhile(lambda item: item[0] is not attempt.late, self._late.items())
-        return [late for late, begun in earlier if attempt.body.startswith(begun)]
 
     async def _wait_for_earlier(
-        self, attempt: _Attempt, earlier: Sequence[DeferredTurn], follows: Follows | None
-    ) -> None:
+        self, attempt: Attempt, earlier: Sequence[DeferredTurn], follows: Follows | None
+    ) -> bool:
         """
-        Wait until what a request goes on from is on the disk, where it has its answer and is not.
+        Wait until what a request goes on from is on the disk, where it has its answer and is not; False: it is not.
 
         It would be archived behind what stood before that, and with all of its messages once more. The commit of an
         answer comes behind that of its request. While the store fails, the request itself waits for none of this.
@@ -304,32 +453,59 @@ class Pipeline:
         if waited_for := [commit for commit in commits if commit is not None]:
             if self._archivist.is_failing:
                 attempt.release()
-            seconds = COMMIT_SECONDS if self._archivist.room.has_late else LATE_SECONDS
+            seconds = COMMIT_SECONDS if self._archivist.room.is_late_half_empty else LATE_SECONDS
             await asyncio.wait(waited_for, timeout=seconds)
+        return all(commit.done() for commit in waited_for) and not any(late.is_dropped for late in earlier)
 
-    def _without(self, decision: Decision, wire: Wire, upstream: str, turn: Turn | None, refusal: TooLong) -> Prepared:
-        """The request as the client sent it, since the upstream finds it too long with what was added; never raises."""
-        model, own_tokens, added_tokens = decision.reading.chat.model, decision.own_tokens, decision.added.tokens
+    async def _without(self, sent: Sent, refusal: TooLong) -> Prepared | None:
+        """What to send instead, since the upstream finds a request too long; None: nothing. Never raises."""
         try:
-            self._metrics.too_long(added_tokens)
-            sent_tokens = own_tokens + added_tokens + decision.diagnosis.pressure.reply_tokens
-            window = self._windows.refused(upstream, model, refusal, own_tokens, sent_tokens)
-            log.warning(
-                "refused for its length with memory; sent again without",
-                upstream=upstream,
-                added_tokens=added_tokens,
-                own_tokens=own_tokens,
-                window_tokens=window,
-            )
-            bare = decision.bare(Note.TOO_LONG, window)
-            turn = turn and bare_turn(turn, bare)
-            return _prepared(b"", bare, turn, Note.TOO_LONG, self._listen(turn, wire))
+            return await self._refusals.shorter(sent, refusal)
         except Exception as fault:  # a guard, as in `prepare`
             self._failed(fault)
-            return _untouched(b"", Note.FAULT, model)
+            return untouched(b"", Note.FAULT, sent.request.reading.chat.model)
 
-    def _listen(self, turn: Turn | None, wire: Wire) -> Callable[[int, RawHeaders], Listener] | None:
-        return functools.partial(self._archivist.listen, turn, wire) if turn else None
+    async def counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+        """What to have counted of a request that is only to be counted; see `Preparer`."""
+        arrival, model = self._arrivals.of(headers, body, wire), ""
+        try:
+            model = await self._model(body)
+            if "" in self._rules.off_for or arrival.mode is Mode.OFF:
+                return Prepared(body, model=model)
+            read = await self._reader.read(arrival, LATE_SECONDS)
+            if isinstance(read, Passed):
+                return Prepared(body, model=model)
+            request, _ = self._request(read, arrival)
+            decision = await self._decider.decide_bare(request, math.inf)
+            if isinstance(decision, Decision) and decision.view is not None:
+                body = decision.sent.chat.body
+            return Prepared(body, model=request.reading.chat.model)
+        except WireError:
+            self._metrics.fault("unreadable")
+        except Exception as fault:  # a guard, as in `prepare`
+            self._failed(fault)
+        return Prepared(body, model=model)
+
+    def _request(
+        self, read: tuple[Reading, Speaker, Follows | None], arrival: Arrival, compacted: tuple[Block, ...] = ()
+    ) -> tuple[Request, str]:
+        """A request that was read, with all that is known before anything is looked up; and its upstream."""
+        reading, speaker, follows = read
+        model = reading.chat.model
+        upstream = self._windows.upstream_of(model, arrival.wire, arrival.headers)
+        request = Request(
+            reading,
+            speaker,
+            self._windows.of(upstream, model),
+            user_agent=arrival.named.get("user-agent", ""),
+            follows=follows,
+            compacted=compacted,
+            new_id=secrets.token_hex(8),
+            reminders=self._reminders.of(speaker.tenant),
+            wire=arrival.wire,
+            is_window_shown=self._windows.is_shown(upstream, model),
+        )
+        return request, upstream
 
     def _failed(self, fault: Exception) -> None:
         self._metrics.fault("pipeline")
@@ -340,21 +516,3 @@ class Pipeline:
         if not self._needs_model or len(body) <= INLINE_BYTES:
             return model_of(body) if self._needs_model else ""
         return await asyncio.to_thread(model_of, body)  # not behind what others have to read
-
-
-def _untouched(body: bytes, note: Note, model: str) -> Prepared:
-    """A request forwarded unchanged, with the reason."""
-    return Prepared(body, undecided_headers(note), model, log_fields={"note": note.value})
-
-
-def _prepared(
-    body: bytes,
-    decision: Decision,
-    turn: Turn | None,
-    note: Note | None,
-    listen: Callable[[int, RawHeaders], Listener] | None,
-    without: Callable[[TooLong], Prepared] | None = None,
-) -> Prepared:
-    id = turn.id if turn else ""
-    headers, fields = headers_of(decision, id, note), log_fields(decision, id, note)
-    return Prepared(body, headers, decision.reading.chat.model, listen, fields, without)

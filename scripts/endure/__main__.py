@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from scripts import endure
-from scripts.endure import forget, kill, reload, rolling, soak
+from scripts.endure import forget, kill, reload, rolling, server, soak
 
-RUNS = (forget, kill, rolling, reload, soak)
+RUNS = (forget, kill, server, rolling, reload, soak)
 
 
 def main() -> int:

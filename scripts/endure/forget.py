@@ -65,13 +65,13 @@ def run(given: argparse.Namespace) -> bool:
             try:
                 for number in range(given.times):
                     way = WAYS[number % len(WAYS)]
-                    round = _Round(proxy, upstream, number, given.clients, given.texts, other)
-                    failures = round.failures(way)
+                    cycle = _Round(proxy, upstream, number, given.clients, given.texts, other)
+                    failures = cycle.failures(way)
                     if of_tenant(proxy.data, other) != stranger:
                         failures.append("rows of another tenant changed")
                     failed += len(failures)
-                    seen = round.seen
-                    of_round = f"{round.seconds:.1f}", seen["requests"], seen["blocks"], len(failures)
+                    seen = cycle.seen
+                    of_round = f"{cycle.seconds:.1f}", seen["requests"], seen["blocks"], len(failures)
                     table.line((number + 1, way, *of_round))
                     for what in failures:
                         note(f"  {what}")

@@ -175,8 +175,15 @@ def _explain(found: Audit) -> None:
 def _of_archive(proxy: Proxy, arguments: argparse.Namespace) -> bool:
     """What archives is killed again and again; how long there was no other each time."""
     chance, ledger, tally, started = random.Random(arguments.seed), Ledger(), Tally(), time.monotonic()
-    long = {"talk_turns": LONG_TALK_TURNS, "compact_messages": 2 * LONG_TALK_TURNS, "think_seconds": 0.0}
-    clients = [Client(proxy, f"client-{n}", ledger, tally, **long) for n in range(ARCHIVE_CLIENTS)]
+    clients = [
+        Client(
+            *(proxy, f"client-{number}", ledger, tally),
+            talk_turns=LONG_TALK_TURNS,
+            compact_messages=2 * LONG_TALK_TURNS,
+            think_seconds=0.0,
+        )
+        for number in range(ARCHIVE_CLIENTS)
+    ]
     titles = ("kills", "answered", "metric", "lost", "twice", "split", "damage", "median s", "most s", "seconds")
     table, is_clean, gaps = Table(titles), True, list[float]()
     proxy.start()

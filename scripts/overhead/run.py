@@ -281,7 +281,8 @@ def workers(upstream: str, temp: Path) -> Iterator[Figure]:
             rounds = map(TURNS_28_KB.bodies, range(ROUNDS_28_KB))
             measured.append(total([remembering(proxy, bodies) for bodies in rounds]))
     limit = 1.5 if (os.cpu_count() or 1) >= CORES_FOR_WORKERS else None
-    yield _rate("memory on, 28 kB: turns per second, one worker and two", *measured, limit)
+    one, two = measured
+    yield _rate("memory on, 28 kB: turns per second, one worker and two", one, two, limit)
 
 
 def remembering(proxy: Server, bodies: list[list[bytes]]) -> Cost:

@@ -35,9 +35,9 @@ class Load:
     first: int  # messages of the request that begins it, which is not measured
     turns: int
 
-    def bodies(self, round: int) -> list[list[bytes]]:
+    def bodies(self, cycle: int) -> list[list[bytes]]:
         """For each client the requests that it sends in one round, one after the other; no two rounds share any."""
-        return [list(self._bodies(round * self.clients + client)) for client in range(self.clients)]
+        return [list(self._bodies(cycle * self.clients + client)) for client in range(self.clients)]
 
     def _bodies(self, number: int) -> Iterator[bytes]:
         talk = Talk(number, self.first)

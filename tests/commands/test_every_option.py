@@ -67,6 +67,11 @@ EVERY_SELECTOR = (
     "quince"
 )
 
+ELSEWHERE = (  # machines that do not answer
+    "--server http://127.0.0.1:9 --key-file {key_file}",
+    "--server http://192.0.2.1:9 --key sk-test --insecure",
+)
+
 BESIDE = "beside a proxy"
 
 # Each chain has a data folder of its own, and runs in its order.
@@ -84,12 +89,24 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
             stdin=HELLO,
             env={"MY_KEY": "sk-test"},
         ),
+        Run(
+            f"open {{turn}} --print {HERE} --host 127.0.0.1 --port {{port}} --upstream {{upstream}}",
+            r"\Ahttp://127.0.0.1:{port}/memory/turns/{turn}\n\Z",
+        ),
         Run(f"disable --tenant static:me --reason 'to try' {HERE}", "memory is off for static:me"),
         Run(f"enable --tenant static:me {HERE}", "memory is on for static:me"),
         Run(
             f"wrap {HERE} --host 127.0.0.1 --port {{free}} --upstream {{upstream}} --model {MODEL} -- "
             "sh -c 'echo $OPENAI_BASE_URL'",
             "http://127.0.0.1:{free}/v1",
+        ),
+        *(
+            Run(
+                "wrap --config {config} --data {out}-wrapped --host 127.0.0.1 --port {free} --upstream {upstream} "
+                f"--model {MODEL} {where} -- sh -c 'echo $OPENAI_BASE_URL'",
+                "http://127.0.0.1:{free}/v1",
+            )
+            for where in ELSEWHERE
         ),
     ),
     "look": (
@@ -185,6 +202,7 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
             "what was there before is in",
         ),
         Run(f"restore {{out}}.tar --force --ignore-erasures {HERE}", "restored as it was"),
+        Run(f"migrate --from {{data}} --to {{out}}-moved {HERE}", "the same"),
     ),
     "serving": (
         Run(
@@ -193,7 +211,17 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
             "Application startup complete",
             stop=signal.SIGTERM,
         ),
+        *(
+            Run(
+                "serve --config {config} --data {out}-served --host 127.0.0.1 --port {free} --upstream {upstream} "
+                f"--model {MODEL} {where}",
+                "Application startup complete",
+                stop=signal.SIGTERM,
+            )
+            for where in ELSEWHERE
+        ),
         Run("demo", "helps with a probability"),
+        Run("demo --web", "/memory/conversations/c-", stop=signal.SIGINT),
         Run("serve --demo", "helps with a probability"),
     ),
 }
@@ -238,6 +266,8 @@ def test_every_command_and_every_option_has_a_run() -> None:
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
     """What a proxy has archived: its folder, its settings, the scripted upstream, a conversation and its first turn."""
     folder = tmp_path_factory.mktemp("stored")
+    (key_file := folder / "key").write_text("sk-test\n")
+    key_file.chmod(0o600)
     with upstream_on_a_thread() as upstream:
         upstream.script = lambda _question: "Noted."
         with Proxy(folder / "data", upstream.url, SETTINGS) as proxy:
@@ -252,6 +282,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, st
             "upstream": upstream.url,
             "conversation": first.said("conversation"),
             "turn": first.said("turn"),
+            "key_file": str(key_file),
         }
 
 
@@ -285,7 +316,7 @@ def _run_all(chain: tuple[Run, ...], names: dict[str, str]) -> list[str]:
 
 
 def _filled(text: str, names: Mapping[str, str]) -> str:
-    return re.sub(r"\{([a-z]+)\}", lambda name: names.get(name[1], name[0]), text)
+    return re.sub(r"\{([a-z_]+)\}", lambda name: names.get(name[1], name[0]), text)
 
 
 def _run(run: Run, words: list[str], stdin: str, own: Mapping[str, str]) -> tuple[int, str]:

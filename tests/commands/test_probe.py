@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.commands.probe import Occupant, address, look, own_base, refusal, try_listening
+from palimpsest.commands.probe import Occupant, address, base_url_of_client, look, try_listening, why_not_alive
 from palimpsest.domain import Json
 from palimpsest.edge.self_description import self_description
 from palimpsest.settings.load import WRAPPED_BY_ENV
@@ -110,13 +110,13 @@ def test_an_address_can_be_claimed_once() -> None:
 )
 def test_what_does_not_say_yes_is_a_refusal_with_its_reasons(said: bytes, why: str) -> None:
     with answering(said) as port:
-        refused = refusal(ListenPolicy(port=port), "/readyz")
+        refused = why_not_alive(ListenPolicy(port=port), "/readyz")
     assert (refused == "") == (why == "") and refused.rstrip().endswith(why)
 
 
 def test_nobody_there_is_a_refusal_that_names_the_address() -> None:
     listen = ListenPolicy(host="0.0.0.0", port=try_listening(ListenPolicy(port=0)))
-    assert refusal(listen, "/livez").startswith(f"http://127.0.0.1:{listen.port}/livez: ")
+    assert why_not_alive(listen, "/livez").startswith(f"http://127.0.0.1:{listen.port}/livez: ")
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ def test_nobody_there_is_a_refusal_that_names_the_address() -> None:
 def test_an_address_is_the_users_unless_it_is_the_proxys(
     wire: str, environment: dict[str, str], found: tuple[str, str]
 ) -> None:
-    assert own_base(wire, Policy(), environment) == found
+    assert base_url_of_client(wire, Policy(), environment) == found

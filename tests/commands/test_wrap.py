@@ -257,11 +257,14 @@ def test_codex_uses_its_login_and_without_one_the_key(
         (with_own_upstreams(Policy(), {"OPENAI_BASE_URL": "http://one/v1"}), "Palimpsest"),
         (Policy.model_validate({"upstreams": [{"name": "a"}, {"name": "b", "url": "http://b"}]}), "Palimpsest"),
         (Policy.model_validate({"upstreams": [{"litellm": "openai/*"}]}), "Palimpsest"),
+        (Policy.model_validate({"upstreams": [{"url": "http://b"}], "memory": {"compaction": "answer"}}), "OpenAI"),
         (None, "Palimpsest"),
     ],
-    ids=["default", "OpenAI by a variable", "another", "one of two", "LiteLLM", "not known"],
+    ids=["default", "OpenAI by a variable", "another", "one of two", "LiteLLM", "the proxy compacts", "not known"],
 )
-def test_codex_has_the_provider_compact_only_where_openai_itself_answers(policy: Policy | None, name: str) -> None:
+def test_codex_has_the_provider_compact_only_where_openai_itself_or_the_proxy_answers(
+    policy: Policy | None, name: str
+) -> None:
     *_, provider = arguments(read_yaml(shipped("wrap.yaml")), "codex", URL, {}, policy)
     assert provider.startswith(f'model_providers.palimpsest={{name="{name}", ')
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from palimpsest.console.terminal import excerpt, explanation, safe, search_results
-from palimpsest.domain import Candidate, Memory, Recalled
+from palimpsest.domain import Candidate, Json, Memory, Recalled
 from rich.console import Console, RenderableType
 
 TOLD: dict[str, Any] = {
@@ -160,3 +160,19 @@ def test_search_shows_where_and_when_and_each_signal() -> None:
 
 def test_search_that_found_nothing_relevant_says_so() -> None:
     assert "shut: nothing close" in shown(search_results(Recalled((), False, "nothing close")))
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (
+            {"trimmed_tokens": 41_000, "dropped": 120, "stubs": 4, "is_new": True},
+            "41,000 tokens left out from here on: 120 messages, and 4 as stubs",
+        ),
+        ({"trimmed_tokens": 9, "dropped": 2, "stubs": 0, "is_new": False}, "9 tokens left out as before"),
+        ({"reply_tokens": 700}, "an answer of 700 tokens asked for at most"),
+        ({"would_trim_tokens": 5000}, "trim would leave out 5,000 tokens"),
+    ],
+)
+def test_explanation_says_what_stayed_behind_of_a_long_conversation(told: Json, words: str) -> None:
+    assert words in explained({}, overflow=told)

@@ -51,24 +51,25 @@ async def test_a_turn_that_is_the_newest_state_is_found_with_all_links_of_its_an
 ) -> None:
     first = record(HELLO)
     said = heard(first, "hi there")
-    print = said.entry.new.print.full if said.entry else 0
-    said = replace(said, answer=replace(said.answer, links=((LinkKind.ANSWER, print), (LinkKind.PHRASE, print))))
+    fingerprint = said.entry.new.fingerprint.full if said.entry else 0
+    links = ((LinkKind.ANSWER, fingerprint), (LinkKind.PHRASE, fingerprint))
+    said = replace(said, answer=replace(said.answer, links=links))
     await journal.write([first], [said])
-    stands = await journal.head(Continuation("acme", first.turn.id, print))
-    assert journal.head_at_once(Continuation("acme", first.turn.id, print)) in at_once(database, stands)
+    stands = await journal.head(Continuation("acme", first.turn.id, fingerprint))
+    assert journal.head_at_once(Continuation("acme", first.turn.id, fingerprint)) in at_once(database, stands)
     assert stands.heads == (await look(journal, HELLO)).heads
     assert [(link.kind, link.conversation) for link in stands.links] == [(LinkKind.ANSWER, "c-1")]
-    assert await journal.head(Continuation("other", first.turn.id, print)) == Seen()
-    assert await journal.head(Continuation("acme", "t-unknown", print)) == Seen()
+    assert await journal.head(Continuation("other", first.turn.id, fingerprint)) == Seen()
+    assert await journal.head(Continuation("acme", "t-unknown", fingerprint)) == Seen()
     elsewhere = record([user("hello"), assistant("hi there"), user("more")], conversation="c-2")
-    elsewhere = replace(elsewhere, turn=replace(elsewhere.turn, links=((LinkKind.MESSAGE, print),)))
+    elsewhere = replace(elsewhere, turn=replace(elsewhere.turn, links=((LinkKind.MESSAGE, fingerprint),)))
     await journal.write([elsewhere])
-    links = (await journal.head(Continuation("acme", first.turn.id, print))).links
+    links = (await journal.head(Continuation("acme", first.turn.id, fingerprint))).links
     assert {link.conversation for link in links} == {"c-1", "c-2"}
     later = record([*HELLO, assistant("hi there"), user("more")], stands.heads[0])
     await journal.write([later])
-    assert await journal.head(Continuation("acme", first.turn.id, print)) == Seen()
-    assert journal.head_at_once(Continuation("acme", first.turn.id, print)) in at_once(database, Seen())
+    assert await journal.head(Continuation("acme", first.turn.id, fingerprint)) == Seen()
+    assert journal.head_at_once(Continuation("acme", first.turn.id, fingerprint)) in at_once(database, Seen())
 
 
 async def test_answers_are_found_by_their_names_inside_their_tenant(journal: Journal) -> None:
@@ -554,10 +555,10 @@ async def test_conversations_of_another_user_are_no_continuation_and_those_of_no
     for conversation, name in (("c-1", "ann"), ("c-2", "bob"), ("c-3", "")):
         asked = record(HELLO, conversation=conversation, user=name)
         await journal.write([asked], [heard(asked, "hi there")])
-    print = print_of("acme", user("hello")).full
+    fingerprint = print_of("acme", user("hello")).full
 
     async def linked(name: str) -> set[str]:
-        seen = await journal.seen(Clues("acme", {LinkKind.MESSAGE: (print,)}, name))
+        seen = await journal.seen(Clues("acme", {LinkKind.MESSAGE: (fingerprint,)}, name))
         assert {head.conversation for head in seen.heads} == {link.conversation for link in seen.links}
         return {link.conversation for link in seen.links}
 
@@ -570,10 +571,10 @@ async def test_whose_key_is_for_some_continues_nothing_of_others(journal: Journa
     for conversation, name, scope in (("c-1", "ann", "lab"), ("c-2", "bob", "web"), ("c-3", "", "")):
         asked = record(HELLO, conversation=conversation, user=name, scope=scope)
         await journal.write([asked], [heard(asked, "hi there")])
-    print = print_of("acme", user("hello")).full
+    fingerprint = print_of("acme", user("hello")).full
 
     async def linked(name: str, *, is_of_users: bool, scope: str | None) -> set[str]:
-        seen = await journal.seen(Clues("acme", {LinkKind.MESSAGE: (print,)}, name, is_of_users, scope))
+        seen = await journal.seen(Clues("acme", {LinkKind.MESSAGE: (fingerprint,)}, name, is_of_users, scope))
         assert {head.conversation for head in seen.heads} == {link.conversation for link in seen.links}
         return {link.conversation for link in seen.links}
 

@@ -13,7 +13,7 @@ from palimpsest.domain import Chat, Insertion, Json, Message, ToolCall
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.ports import Wire
 from palimpsest.scripted import Received, Reply, chat, messages, responses
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
 from palimpsest.wire.registry import WIRES
 from palimpsest.wire.response_tap import ResponseTap
@@ -140,14 +140,14 @@ def test_one_conversation_says_the_same(path: str) -> None:
 @each
 def test_a_message_is_known_again_on_every_other_wire(path: str) -> None:
     here, there = read(path).messages, read("/v1/chat/completions").messages
-    assert [fingerprint(m, KEY) for m in here] == [fingerprint(m, KEY) for m in there]
+    assert [fingerprint_of(m, KEY) for m in here] == [fingerprint_of(m, KEY) for m in there]
 
 
 @each
 def test_a_message_is_known_again_once_it_was_stored(path: str) -> None:
     for message in read(path).messages:
         again = read_message(from_stored(*to_stored(message, str)))
-        assert fingerprint(again, KEY) == fingerprint(message, KEY)
+        assert fingerprint_of(again, KEY) == fingerprint_of(message, KEY)
         assert replace(again, raw={}) == replace(message, raw={})
 
 
@@ -210,7 +210,7 @@ def test_an_answer_is_the_message_that_clients_send_back(path: str, streamed: bo
     completion = WIRES[path].reply(payloads, streamed)
     assert completion.message is not None and completion.prompt_tokens == REPLY.prompt_tokens
     assert (completion.message.text, completion.message.calls) == (REPLY.text, CALLS)
-    assert fingerprint(completion.message, KEY) == fingerprint(read(path).messages[2], KEY)
+    assert fingerprint_of(completion.message, KEY) == fingerprint_of(read(path).messages[2], KEY)
 
 
 @each

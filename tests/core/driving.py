@@ -46,13 +46,15 @@ from palimpsest.domain import (
     Role,
     Seen,
     StoredBlock,
+    Trim,
     Turn,
 )
 from palimpsest.domain.ports import Wire
 from palimpsest.settings.policy import Policy, TenantPolicy
 from palimpsest.wire import chat as on_chat
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
+from palimpsest.wire.trimming import trimmed
 
 ROOT = Path(__file__).parent.parent.parent
 KEY = b"a key of thirty-two bytes, or so"
@@ -123,10 +125,11 @@ def request_of(
     chat = wire.parse(orjson.dumps(body))
     sent = {name.lower(): value for name, value in (headers or {}).items()}
     speaker = identify(sent, (), chat.raw, rules.signals, rules.policy.tenants, rules.secret)
-    prints = tuple(fingerprint(message, rules.key(speaker.tenant)) for message in chat.messages)
+    prints = tuple(fingerprint_of(message, rules.key(speaker.tenant)) for message in chat.messages)
     tokens = sum(len(message.text) for message in chat.messages) // CHARS_PER_TOKEN
-    reading = Reading(chat, prints, tokens, history_tokens=tokens)
-    known = {"window_tokens": WINDOW_TOKENS, "user_agent": sent.get("user-agent", "")} | known
+    each = tuple(len(message.text) for message in chat.messages)
+    reading = Reading(chat, prints, tokens, history_tokens=tokens, message_tokens=each)
+    known = {"wire": wire, "window_tokens": WINDOW_TOKENS, "user_agent": sent.get("user-agent", "")} | known
     return Request(reading, speaker, **known)
 
 
@@ -178,8 +181,8 @@ class Journal:
         links = [
             link
             for kind, prints in clues.prints.items()
-            for print in prints
-            for link in self.links.get((kind, print), ())
+            for fingerprint in prints
+            for link in self.links.get((kind, fingerprint), ())
         ]
         found = {link.conversation for link in links}
         heads = tuple(self._with_blocks(head) for head in self.heads.values() if head.conversation in found)
@@ -199,12 +202,12 @@ class Journal:
         """Keep a turn with its answer."""
         self.turns += 1
         self.numbers[turn.id] = self.turns
-        print = fingerprint(answer, key)
-        left = (*turn.links, *answer_links(answer, print, turn, key), *reply_links([answer_id], key))
+        fingerprint = fingerprint_of(answer, key)
+        left = (*turn.links, *answer_links(answer, fingerprint, turn, key), *reply_links([answer_id], key))
         for kind, value in left:
             self.links[kind, value].append(Link(kind, value, turn.conversation, turn.role, self.turns))
         if turn.role is not Role.SIDE:
-            self._write_head(turn, answer, print.full, print.opening)
+            self._write_head(turn, answer, fingerprint.full, fingerprint.opening)
 
     def _write_head(self, turn: Turn, answer: Message, full: int, opening: int) -> None:
         before = self.heads.get(turn.parent_turn or 0)
@@ -215,7 +218,7 @@ class Journal:
             if not new.message.is_instruction:
                 self.occurrences += 1
                 self.times[self.occurrences] = self.turns
-                placed[new.position] = (new.print.full, new.print.opening, self.occurrences, new.flags)
+                placed[new.position] = (new.fingerprint.full, new.fingerprint.opening, self.occurrences, new.flags)
         standing = [row for _, row in sorted(placed.items())]
         self.occurrences += 1
         standing.append((full, opening, self.occurrences, flags_of(answer) | HeadFlag.OURS))
@@ -241,6 +244,7 @@ class Journal:
             compactions=turn.compactions,
             event=turn.event,
             lost=tuple(dict.fromkeys((*(before.lost if before else ()), *turn.lost))),
+            cut=turn.cut.stored({position: row[2] for position, row in placed.items()}),
             restored_at=placed.get(turn.restored_at, (0, 0, 0))[2],
         )
 
@@ -273,9 +277,11 @@ class Core:
     journal: Journal = field(default_factory=Journal)
     requests: int = 0
     continuations: int = 0  # requests that repeat another one whole, and go on
+    window_tokens: int = WINDOW_TOKENS
     sent: list[tuple[Request, str]] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     asked: list[Lookup] = field(default_factory=list)  # of the last request
+    wire: Wire = on_chat  # of the last request
 
     def followed(self, request: Request) -> Iterator[Follows]:
         """The requests of before that this one repeats whole."""
@@ -287,7 +293,7 @@ class Core:
 
     def _answer(self, lookup: Lookup) -> object:
         self.asked.append(lookup)
-        return self.journal.answer(lookup)
+        return trimmed(lookup, self.wire) if isinstance(lookup, Trim) else self.journal.answer(lookup)
 
     def hear(
         self, body: Json, answer: Json | None, headers: Mapping[str, str] | None = None, wire: Wire = on_chat
@@ -300,13 +306,15 @@ class Core:
                 nothing is kept.
         """
         self.requests += 1
-        request = request_of(body, self.rules, headers, wire, new_id=str(self.requests))
+        self.wire = wire
+        known: Json = {"new_id": str(self.requests), "window_tokens": self.window_tokens}
+        request = request_of(body, self.rules, headers, wire, **known)
         self.asked = []
         decision = drive(request, self.rules, self._answer)
         assert isinstance(decision, Decision)
         self.decisions.append(decision)
         for before in self.followed(request):  # less is looked up, and the same is decided
-            again = drive(replace(request, follows=before), self.rules, self.journal.answer)
+            again = drive(replace(request, follows=before), self.rules, self._answer)
             assert again == decision
             self.continuations += 1
         self.sent.append((request, str(self.requests)))

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from palimpsest.core.block.fact_lines import told, told_value
-from palimpsest.core.conversation import Foreseen, Lookup, Request, Rules, StoredMessages, conversation_named
+from palimpsest.core.conversation import (
+    Foreseen,
+    Lookup,
+    Reminders,
+    Request,
+    Rules,
+    StoredMessages,
+    conversation_named,
+)
 from palimpsest.core.decision import Decision
 from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES
 from palimpsest.domain import (
@@ -78,6 +86,7 @@ class Answers:
     ) -> None:
         self.asked: list[Lookup] = []
         self.messages: Mapping[int, Message] | Exception = {}
+        self.reminded: tuple[Candidate, ...] | Exception = ()
         self._seen = list(seen)
         self._recalled = recalled
         self._standing = standing
@@ -91,6 +100,8 @@ class Answers:
                 return self.messages
             case Query():
                 return self._recalled
+            case Reminders():
+                return self.reminded
             case FactQuery():
                 return self._standing
             case Foreseen():
@@ -121,7 +132,7 @@ def seen_of(rules: Rules, messages: list[Json], **changes: object) -> Seen:
         flags=[flags.get(message.role, ours) for message in request.reading.history],
         request_length=len(prints) - 1,
     )
-    links = [Link(LinkKind.ANSWER, print.full, "c-home", Role.MAIN, 1) for print in prints]
+    links = [Link(LinkKind.ANSWER, fingerprint.full, "c-home", Role.MAIN, 1) for fingerprint in prints]
     return Seen(tuple(links), (replace(head, **changes),))  # type: ignore[arg-type]
 
 
@@ -234,6 +245,61 @@ def test_restore_takes_the_place_of_blocks_that_fill_their_share(rules: Rules):
     request = replace(request_of(body(*PAST[4:], user(QUESTION)), rules), window_tokens=1_000_000)
     decision = decided(request, rules, Answers(known, recalled=FOUND))
     assert decision.diagnosis.sheds and [ANSWER in insertion.text for insertion in decision.insertions] == [True]
+
+
+WANTED = Candidate(replace(MEMORY, id=5, occurrence=50, text=prose(120, 9)), 1.0, is_reminder=True)
+
+
+def reminded(rules: Rules, answers: Answers, *messages: Json, found: object = (WANTED,)) -> Decision:
+    """The decision on a request in a conversation in which somebody asked for a passage."""
+    answers.reminded = found  # type: ignore[assignment]
+    request = replace(request_of(body(*messages), rules), reminders={"c-home": (5,), "c-other": (6,)})
+    return decided(request, rules, answers)
+
+
+def test_passage_that_somebody_asked_for_comes_whole_and_before_what_is_recalled(rules: Rules, known: Seen):
+    decision = reminded(rules, Answers(known, recalled=FOUND), *PAST[4:], user(QUESTION))
+    assert decision.recalled is not None and decision.block is not None
+    assert [one.memory.id for one in decision.recalled.candidates] == [5, 1]
+    assert WANTED.memory.text in decision.block.text and ANSWER in decision.block.text
+    assert decision.reminders == (5,)
+    assert [one["why"] for one in decision.explain["candidates"]] == ["somebody asked for it", ""]
+
+
+def test_passage_that_somebody_asked_for_comes_where_nothing_else_would(rules: Rules, known: Seen):
+    lost = seen_of(rules, PAST[4:], lost=(50, 51))
+    decision = reminded(rules, Answers(lost), *PAST[4:], user("Thanks!"))
+    assert (decision.reminders, decision.note) == ((5,), None)
+    ((at, said),) = ((one.at, one.text) for one in decision.insertions)
+    assert at == len(decision.reading.chat.messages) - 1 and WANTED.memory.text in said
+    after_failure = reminded(rules, Answers(known, recalled=TimeoutError()), *PAST[4:], user(QUESTION))  # type: ignore[arg-type]
+    assert after_failure.reminders == (5,)
+
+
+@pytest.mark.parametrize("found", [(), TimeoutError()])
+def test_passage_that_is_gone_or_cannot_be_read_changes_nothing(rules: Rules, known: Seen, found: object):
+    decision = reminded(rules, Answers(known, recalled=FOUND), *PAST[4:], user(QUESTION), found=found)
+    assert (decision.reminders, decision.note, ANSWER in decision.insertions[0].text) == ((), None, True)
+
+
+def test_passage_that_the_model_sees_is_not_added(rules: Rules, known: Seen):
+    seen = replace(WANTED, memory=replace(WANTED.memory, occurrence=100))
+    decision = reminded(rules, Answers(known), *PAST, user(QUESTION), found=(seen,))
+    assert (decision.reminders, decision.note, decision.insertions) == ((), Note.CALM, ())
+
+
+def test_passage_waits_while_tools_work_and_while_there_is_no_room(rules: Rules, known: Seen):
+    loop = [*PAST, user("Read it."), calling(("1", "read_file", {})), tool("1", "done")]
+    assert reminded(rules, Answers(seen_of(rules, loop[:-1])), *loop).reminders == ()
+    full = replace(rules, count=lambda text, model: 1_000_000)
+    assert reminded(full, Answers(known, recalled=FOUND), *PAST[4:], user(QUESTION)).reminders == ()
+
+
+def test_passage_is_told_once(rules: Rules):
+    stored = StoredBlock(107, replace(BLOCK, occurrences=(50,)))
+    standing = seen_of(rules, PAST[4:], lost=(50,), blocks=(replace(stored, occurrence=102),))
+    decision = reminded(rules, Answers(standing, recalled=NOTHING), *PAST[4:], user(QUESTION))
+    assert decision.reminders == ()
 
 
 def test_side_request_serves_a_conversation_and_gets_nothing(rules: Rules, known: Seen):

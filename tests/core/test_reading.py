@@ -31,5 +31,5 @@ def test_what_is_taken_over_is_what_would_have_been_made_of_the_messages(
 def test_instructions_stand_outside_of_the_history() -> None:
     read = reading(["system", "user", "developer", "assistant"])
     assert read.places == (1, 3) and [message.role for message in read.history] == ["user", "assistant"]
-    assert [print.full for print in read.history_prints] == [1, 3]
-    assert [print.full for print in read.instruction_prints] == [0, 2]
+    assert [fingerprint.full for fingerprint in read.history_prints] == [1, 3]
+    assert [fingerprint.full for fingerprint in read.instruction_prints] == [0, 2]

@@ -71,6 +71,9 @@ class ScriptedPipeline:
         self.prepared.append((headers, body))
         return Prepared(body or b"" if self.body is None else self.body, (NOTE,), self.model, self._listen)
 
+    async def counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+        return Prepared(body)
+
     def listener_for(self, method: str, path: str) -> None:
         return None
 

@@ -15,7 +15,7 @@ import brotli  # type: ignore[import-untyped]
 import orjson
 import pytest
 from palimpsest.core.caller.proxy_keys import ProxyKeys
-from palimpsest.domain import Ending, Json, RawHeaders
+from palimpsest.domain import Ending, Json, RawHeaders, TooLong
 from palimpsest.domain.ports import Body, Prepared, Wire
 from palimpsest.edge.proxy_routes import ProxyRoutes
 from palimpsest.settings.policy import KeyPolicy, Policy
@@ -193,8 +193,12 @@ class Adding(ScriptedPipeline):
         self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
     ) -> Prepared:
         prepared = await super().prepare(headers, body, wire)
-        without = replace(prepared, body=b"", headers=((b"x-palimpsest-note", b"too-long"),))
-        return replace(prepared, body=(body or b"") + b" ", without=lambda refused: without)
+        bare = replace(prepared, body=b"", headers=((b"x-palimpsest-note", b"too-long"),))
+
+        async def without(_: TooLong) -> Prepared:
+            return bare
+
+        return replace(prepared, body=(body or b"") + b" ", without=without)
 
 
 async def test_request_that_is_too_long_with_what_was_added_goes_once_more_as_the_client_sent_it(

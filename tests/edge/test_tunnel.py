@@ -17,7 +17,7 @@ from tests.edge.serving import HELD, edge
 from tests.running import PATIENCE_SECONDS, Proxy, free_port
 from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, connected, request
 
-PATH = "/v1/responses?model=m"
+PATH = "/v1/realtime?model=m"
 LARGE_BYTES = 5 << 20  # more than every buffer on the way
 HANDSHAKE = [
     (b"connection", b"keep-alive, Upgrade"),
@@ -322,13 +322,13 @@ async def test_the_log_says_that_memory_did_not_see_it(tmp_path: Path) -> None:
         proxy = Proxy(tmp_path / "data", upstream.url)
         await asyncio.to_thread(proxy.start)
         try:
-            async with aiohttp.ClientSession() as http, http.ws_connect(f"{proxy.url}/responses?secret=x") as socket:
+            async with aiohttp.ClientSession() as http, http.ws_connect(f"{proxy.url}/realtime?secret=x") as socket:
                 await socket.send_str("hello")
                 assert await socket.receive_str() == "hello"
             said = proxy.log.read_text()
         finally:
             await asyncio.to_thread(proxy.close)
-    assert "a WebSocket passes through, without memory" in said and "path=/v1/responses" in said
+    assert "a WebSocket passes through, without memory" in said and "path=/v1/realtime" in said
     assert "secret" not in said and "hello" not in said
 
 

@@ -78,8 +78,10 @@ def test_generosity_may_be_a_number_in_a_file_and_in_a_variable(tmp_path: Path, 
 
 
 OTHERWISE = {
-    "store.url": "postgresql://me@db.example.com/memory",
+    "store.url": "postgresql://me@one.example.com:5432,two.example.com:5432/memory?target_session_attrs=read-write",
     "store.password_file": Path("/x"),
+    "server.url": "https://box.example.com",
+    "server.key_file": Path("/x"),
     "consolidation.keep": 0.5,
     "recall.floor": 0.4,
     "recall.kinds": ("semantic", "procedural"),
@@ -219,6 +221,10 @@ def test_home_is_filled_in() -> None:
         ),
         ("log: {format: xml}", "log.format: 'xml' is not allowed; allowed: console | json"),
         ("archive: {redact: maybe}", "archive.redact: 'maybe' is not allowed; allowed: true | false"),
+        (
+            "store: {url: 'postgresql://one,two/name'}",
+            "store.url: names several hosts: add ?target_session_attrs=read-write",
+        ),
         ("model: {folder: 3}", "model.folder: 3 is not allowed; allowed: a path or nothing"),
         (
             "memory: {off_for_models: gpt}",

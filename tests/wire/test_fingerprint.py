@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 from palimpsest.domain import Fingerprint
-from palimpsest.wire.fingerprint import OPENING_CHARS, fingerprint, normalise
+from palimpsest.wire.fingerprint import OPENING_CHARS, fingerprint_of, normalise
 from palimpsest.wire.message import read_message
 
 from tests.growing import exponent, repeated, seconds
@@ -21,7 +21,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments"
 
 
 def of(raw: dict[str, Any], key: bytes = KEY) -> Fingerprint:
-    return fingerprint(read_message(raw), key)
+    return fingerprint_of(read_message(raw), key)
 
 
 def user(content: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from palimpsest.commands.probe import ask
+from palimpsest.commands.probe import get_json
 from palimpsest.domain.frozen import frozen
 from palimpsest.settings.policy import ListenPolicy
 
@@ -63,12 +63,12 @@ class BaseUrl:
 
     @property
     def place(self) -> str:
-        """File and line."""
+        """The file and line where it is set."""
         return f"{self.file}:{self.line}" if self.file else "the environment"
 
     @property
     def port(self) -> int:
-        """Its TCP port."""
+        """The TCP port of the URL."""
         split = urlsplit(self.url)
         try:
             return split.port or (443 if split.scheme == "https" else 80)
@@ -108,7 +108,7 @@ def search(environment: Mapping[str, str], folder: Path) -> Search:
 
 
 def files(environment: Mapping[str, str], folder: Path) -> list[Path]:
-    """The files that there are, of those that may hold a base URL; each once."""
+    """The files on this machine that may hold a base URL; each once."""
     home = Path(environment.get("HOME") or Path.home())
     paths = []
     for text in FILES:
@@ -122,7 +122,7 @@ def files(environment: Mapping[str, str], folder: Path) -> list[Path]:
 
 
 def settings_in(file: Path, text: str) -> Iterator[BaseUrl]:
-    """The base URLs in one file, from above; comments say nothing."""
+    """The base URLs that one file sets, from above, comments left out."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.lstrip().startswith(COMMENTS):
             for match in SETTING.finditer(line):
@@ -130,10 +130,10 @@ def settings_in(file: Path, text: str) -> Iterator[BaseUrl]:
 
 
 def listener(base_url: BaseUrl) -> Listener:
-    """Who answers at the address of a base URL."""
+    """What answers at the address of a base URL."""
     host = urlsplit(base_url.url).hostname or ""
     try:
-        answer = ask(ListenPolicy(host=host, port=base_url.port), "/healthz")
+        answer = get_json(ListenPolicy(host=host, port=base_url.port), "/healthz")
     except ConnectionRefusedError:
         return Listener.NOBODY
     except (OSError, HTTPException, ValueError):

@@ -1,6 +1,4 @@
-"""
-`palimpsest check`: whether all that is stored agrees, and the repair of what is derived.
-"""
+"""`palimpsest check`: whether all that is stored agrees, and the repair of what is derived."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, qu
 from palimpsest.domain.errors import MemoryFault
 
 if TYPE_CHECKING:
+    from palimpsest.settings.policy import Policy
     from palimpsest.store.erasure.consistency import Examination
 
 QUESTION = "What it removes cannot be had back. Type yes to repair it: "
@@ -36,7 +35,8 @@ def _check(given: argparse.Namespace) -> int:
     from palimpsest.store.data_dir import DATABASE_FILE
 
     policy = quiet_policy(given)
-    refuse_server(policy, "check")
+    if policy.store.url:
+        return _check_server(given, policy)
     path = policy.data / DATABASE_FILE
     if not path.exists():
         raise MemoryFault(f"examining {path}: it does not exist yet; --data names another folder")
@@ -44,7 +44,20 @@ def _check(given: argparse.Namespace) -> int:
         return asyncio.run(_examine(given, path, status))
 
 
+def _check_server(given: argparse.Namespace, policy: Policy) -> int:
+    from palimpsest.store.erasure.consistency import examination_of_server
+
+    if given.repair:
+        refuse_server(policy, "check --repair")
+    store = policy.store
+    with terminal.console(is_aside=True).status("opening") as status:
+        found = examination_of_server(store.url, store.password_file, lambda doing: status.update(f"examining {doing}"))
+    _tell(found)
+    return FAILED if found.findings else DONE
+
+
 async def _examine(given: argparse.Namespace, path: Path, status: Status) -> int:
+    """Examine a database, print the findings, and repair it where that was asked for and confirmed."""
     from palimpsest.memory.operation.checking import check, repair
     from palimpsest.store.erasure.consistency import ERASING
 
@@ -70,6 +83,7 @@ async def _examine(given: argparse.Namespace, path: Path, status: Status) -> int
 
 
 def _tell(found: Examination) -> None:
+    """Print findings, what would repair them, and what was examined."""
     out = terminal.console()
     for finding in found.findings:
         out.print(terminal.safe(f"{finding.count:,} {finding.words}"))

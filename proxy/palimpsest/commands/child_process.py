@@ -1,6 +1,4 @@
-"""
-Running a command as a child process, with its own terminal, signals and exit status.
-"""
+"""Running a command as a child process, with its own terminal, signals and exit status."""
 
 from __future__ import annotations
 
@@ -48,6 +46,7 @@ class Child:
         return status if status >= 0 else KILLED - status
 
     def _pass_on(self, number: int, _frame: FrameType | None) -> None:
+        """Send a signal on to the child; signals of the terminal reach it without us."""
         if self._process is None:
             raise SystemExit(KILLED + number)
         if number not in FROM_THE_TERMINAL or not _is_in_foreground():

@@ -26,6 +26,7 @@ from palimpsest.console.arguments import (
     model_flag,
     policy_flags,
     policy_of,
+    server_flags,
     source_of,
 )
 from palimpsest.domain.errors import PalimpsestError, PolicyError
@@ -40,6 +41,7 @@ MODULES = {  # by the commands that they add, in the order of the help; only tha
     "commands.service": ("service",),
     "commands.health": ("doctor", "healthcheck", "check-config", "settings", "openapi"),
     "commands.searching": ("model", "index", "search", "explain"),
+    "commands.open": ("open",),
     "commands.why_not": ("why-not",),
     "commands.check": ("check",),
     "commands.key": ("key",),
@@ -129,6 +131,7 @@ def _parser(
     serve = command("serve", _serve, "Start the proxy.")
     policy_flags(serve)
     listen_flags(serve)
+    server_flags(serve)
     model_flag(serve)
     serve.add_argument("--handed-over", action="store_true", help=argparse.SUPPRESS)  # as `wrap` starts it
     serve.add_argument("--workers", type=int, help="number of processes (1)")
@@ -142,7 +145,7 @@ def _parser(
     wrapped = command("wrap", _wrap, "Run a command with memory: palimpsest wrap -- COMMAND ...")
     wrapped.usage = (
         "palimpsest wrap [--config FILE] [--data DIR] [--host HOST] [--port PORT] [--upstream URL] [--model NAME] "
-        "-- COMMAND ..."
+        "[--server URL [--key-file FILE | --key KEY] [--insecure]] -- COMMAND ..."
     )
     wrapped.epilog = (
         "Uses the proxy that is running at the configured address, or starts one that ends with the command. "
@@ -150,10 +153,12 @@ def _parser(
     )
     policy_flags(wrapped)
     listen_flags(wrapped)
+    server_flags(wrapped)
     model_flag(wrapped)
     wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="the command, after --")
 
-    command("demo", _demo, "Demonstrate the proxy in half a minute, without a key or a network.")
+    demo = command("demo", _demo, "Demonstrate the proxy in half a minute, without a key or a network.")
+    demo.add_argument("--web", action="store_true", help="show it on the proxy's page, until Ctrl-C")
     for module in MODULES:
         if module in modules:
             import_module(f"palimpsest.{module}").add_commands(command)
@@ -183,6 +188,8 @@ def _serve(given: argparse.Namespace) -> int:
         return _demo(given)
     from palimpsest.commands.serving import serve  # half of what the proxy is made of: only who serves waits for it
 
+    if given.key:
+        os.environ[load.SERVER_KEY_ENV] = given.key
     if given.handed_over:
         serve(load.handed_over(os.environ))
     elif given.forward_anyway:
@@ -204,13 +211,14 @@ def _wrap(given: argparse.Namespace) -> int:
     words = given.command[given.command[:1] == ["--"] :]
     if not words:
         raise PolicyError("wrap: no command given; use palimpsest wrap -- COMMAND ...")
-    return wrap(policy_of(given), words, os.environ)
+    own = {load.SERVER_KEY_ENV: given.key} if given.key else {}
+    return wrap(policy_of(given), words, os.environ | own)
 
 
-def _demo(_given: argparse.Namespace) -> int:
+def _demo(given: argparse.Namespace) -> int:
     from palimpsest.commands import demo
 
-    return demo.main()
+    return demo.main(in_browser="web" in given and given.web)
 
 
 def _bench(given: argparse.Namespace) -> int:

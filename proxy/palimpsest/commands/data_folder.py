@@ -1,6 +1,4 @@
-"""
-The database of a data folder, for commands that need nothing else of it. A proxy may run on it meanwhile.
-"""
+"""The database of a data folder, for commands that need nothing else of it. A proxy may run on it meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ T = TypeVar("T")
 
 def run(policy: Policy, work: Callable[[Engine], Awaitable[T]]) -> T:
     """
-    Do this work on the database of `policy.data`, made where there is none yet, and return its result.
+    Open the database of `policy.data`, made where there is none yet, run work on it, and return the result.
 
     Raises:
         MemoryFault: it cannot be opened.

@@ -69,14 +69,23 @@ class DemoRun:
 
     talk: Json
     characters: int
+    conversation: str
     without: Outcome
     with_memory: Outcome
     why: Json
     texts: Mapping[int, str]  # of the candidates, by memory id
 
 
-def main() -> int:
-    """Run the demo and show it. The exit status is 0 if what was lost came back."""
+def main(in_browser: bool = False) -> int:
+    """
+    Run the demo and show it; the exit status is 0 if what was lost came back.
+
+    Args:
+        in_browser: on the proxy's page, until the user interrupts.
+    """
+    if in_browser:
+        asyncio.run(_serve())
+        return 0
     played = asyncio.run(play())
     out = terminal.console()
     out.width = min(out.width, WIDTH_COLUMNS) if out.is_terminal else WIDTH_COLUMNS
@@ -85,13 +94,33 @@ def main() -> int:
 
 
 async def play() -> DemoRun:
-    """Run the conversation through a proxy of its own, on loopback, with a store that is deleted afterwards."""
+    """Run the conversation, and stop the proxy."""
+    async with played() as (_, _, run):
+        return run
+
+
+async def _serve() -> None:
+    async with played() as (url, serving, run):
+        out = terminal.console()
+        out.print(f"The demonstration's conversation: {url}/memory/conversations/{run.conversation}")
+        out.print("Ctrl-C stops the proxy and deletes it.")
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([serving])  # a signal ends it
+
+
+@asynccontextmanager
+async def played() -> AsyncIterator[tuple[str, asyncio.Task[None], DemoRun]]:
+    """
+    Run the conversation through a proxy, which still runs on loopback meanwhile: base URL, task, results.
+
+    Its store is deleted with it.
+    """
     talk = read_yaml(shipped("demo.yaml"))
     history: list[Json] = [{"role": "system", "content": talk["system"]}]
     with tempfile.TemporaryDirectory(prefix="palimpsest-demo-") as folder:
         async with (
             ScriptedUpstream(lambda body: _model(talk, body)) as upstream,
-            _proxy(upstream.url, Path(folder)) as url,
+            _proxy(upstream.url, Path(folder)) as (url, serving),
             aiohttp.ClientSession(url) as http,
         ):
             for turn in talk["turns"]:
@@ -114,12 +143,12 @@ async def play() -> DemoRun:
             home = with_memory.headers["x-palimpsest-conversation"]
             why = await _get(http, f"/memory/v1/conversations/{home}/turns/{len(talk['turns']) + 1}")
             found = await _get(http, "/memory/v1/search", q=talk["question"])
-    texts = {result["memory"]: result["text"] for result in found["results"]}
-    return DemoRun(talk, characters, without, with_memory, why["explain"], texts)
+            texts = {result["memory"]: result["text"] for result in found["results"]}
+            yield url, serving, DemoRun(talk, characters, home, without, with_memory, why["explain"], texts)
 
 
 def _model(talk: Json, body: Json) -> str:
-    """The scripted model: the next line of the script, or what its patterns find in the text that it is shown."""
+    """The answer of the scripted model: the next line of the script, filled in from the text that it is shown."""
     shown = "\n".join(message["content"] for message in body["messages"])
     asked = BLOCK.sub("", body["messages"][-1]["content"]).strip()
     for turn in talk["turns"]:
@@ -131,8 +160,8 @@ def _model(talk: Json, body: Json) -> str:
 
 
 @asynccontextmanager
-async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[str]:
-    """The real app on a free port of loopback; its base URL."""
+async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
+    """The real app on a free port of loopback: its base URL and its task."""
     from palimpsest.app import create_app  # late: `--help` must not wait for it
 
     policy = Policy(
@@ -153,7 +182,7 @@ async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listening:  # whoever connects before uvicorn is up waits here
         serving = asyncio.create_task(server.serve([listening]))
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}", serving
         finally:
             server.should_exit = True
             await serving
@@ -162,6 +191,7 @@ async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[str]:
 async def _ask(
     http: aiohttp.ClientSession, upstream: ScriptedUpstream, messages: list[Json], memory: str = "on"
 ) -> Outcome:
+    """Send messages through the proxy: what reached the model, the answer, and the headers."""
     body = {"model": MODEL, "messages": messages}
     async with http.post("/v1/chat/completions", json=body, headers={"x-palimpsest-memory": memory}) as response:
         answer = await response.json()
@@ -208,7 +238,7 @@ def picture(played: DemoRun) -> RenderableType:
 
 
 def _side(title: str, seen: Outcome, facts: list[re.Pattern[str]], colour: str) -> RenderableType:
-    """The request as the model saw it, and the answer."""
+    """A panel with the request as the model saw it, and the answer."""
     lines: list[RenderableType] = []
     for message in seen.messages:
         for piece in BLOCK.split(message["content"]):
@@ -233,7 +263,7 @@ def _block(block: str, facts: list[re.Pattern[str]]) -> Iterator[RenderableType]
 
 
 def _why(played: DemoRun) -> RenderableType:
-    """Event, gate, budget, and the best candidates with their signals."""
+    """A table of event, gate, budget, and the best candidates with their signals."""
     why, block = played.why, played.why["block"]
     rows = [("event", f"{why['event']}: {'; '.join(why['evidence'])}")]
     rows.append(("gate", f"open: {why['gate']['reason']}"))

@@ -129,7 +129,7 @@ def _retire(given: argparse.Namespace) -> int:
 
 
 def _is_meant(given: argparse.Namespace, preview: Preview | None, missing: str) -> bool:
-    """Show what would go; False: nothing would, and that is said."""
+    """Show what would go; False: nothing would, and the user is told."""
     if preview is None:
         terminal.console(is_aside=True).print(missing)
     else:

@@ -71,9 +71,9 @@ def _doctor(given: argparse.Namespace) -> int:
 
 
 def _healthcheck(given: argparse.Namespace) -> int:
-    from palimpsest.commands.probe import refusal
+    from palimpsest.commands.probe import why_not_alive
 
-    if why := refusal(policy_of(given).listen, "/readyz" if given.ready else "/livez"):
+    if why := why_not_alive(policy_of(given).listen, "/readyz" if given.ready else "/livez"):
         sys.stderr.write(f"palimpsest: {why}\n")
         return FAILED
     return DONE
@@ -84,7 +84,7 @@ def _check_config(given: argparse.Namespace) -> int:
     from palimpsest.commands.doctor.finding import State
 
     policy = policy_of(given)
-    folder = disk.folder(policy.data)
+    folder = disk.check_folder(policy.data)
     if folder.state is State.FAILED:
         raise PolicyError(f"data: {folder.found.removeprefix('data: ')}; {folder.advice}".removesuffix("; "))
     out = terminal.console()

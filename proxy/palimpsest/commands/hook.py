@@ -36,7 +36,7 @@ def add_commands(command: Command) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Always 0: what goes wrong here must not stop a session."""
+    """Answer an event of a client's hook; returns 0 always, as what goes wrong here must not stop a session."""
     if given.where:
         sys.stdout.write(f"{shipped(f'plugins/{given.client}')}\n")
         return DONE
@@ -81,7 +81,7 @@ def _report(url: str) -> str:
 
 
 def _tell(url: str, event: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    """Hand over an event, with the key by which the user is known, or on this machine the operator's token."""
+    """Post an event to the proxy, with the user's key, or on this machine with the operator's token."""
     token = environment.get(TOKEN_ENV, "") if is_this_machine(urlsplit(url).hostname) else ""
     secret = environment.get(KEY_ENV) or token
     _ask(url, "POST", "/memory/v1/sessions", json.dumps(event), secret)

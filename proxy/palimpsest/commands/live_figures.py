@@ -1,6 +1,4 @@
-"""
-Live figures of a running proxy: rates, shares and percentiles between two readings of its metrics.
-"""
+"""Live figures of a running proxy: rates, shares and percentiles between two readings of its metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ class Reading:
     samples: Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
     def sum(self, name: str, **labels: str) -> float:
-        """Of all samples of a metric that carry these labels."""
+        """The sum of all samples of a metric that carry these labels."""
         wanted = set(labels.items())
         return sum(
             value
@@ -31,12 +29,12 @@ class Reading:
         )
 
     def value(self, name: str, **labels: str) -> float | None:
-        """Of one sample; None: it is not there."""
+        """The value of one sample; None: it is not there."""
         found = self.samples.get((name, frozenset(labels.items())))
         return None if found is None else round(found, 4)
 
     def buckets(self, stage: str) -> dict[float, float]:
-        """Of one stage's histogram: counts by upper edge in seconds."""
+        """The histogram of one stage: counts by upper edge in seconds."""
         found: dict[float, float] = {}
         for (name, labels), value in self.samples.items():
             labels_of_sample = dict(labels)
@@ -46,7 +44,7 @@ class Reading:
 
 
 def reading(text: str, at: float) -> Reading:
-    """A reading from what `/metrics` says."""
+    """Parse the text of `/metrics`."""
     samples = {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -91,31 +89,34 @@ class Figures:
 
 
 def figures(before: Reading, now: Reading) -> Figures:
-    """What happened between two readings of one proxy; of counters that a restart set back, what came since."""
+    """Figures of what happened between two readings of one proxy; counters may have been set back by a restart."""
     seconds = max(now.at - before.at, 1e-9)
 
-    def more(name: str, **labels: str) -> float:
+    def increase(name: str, **labels: str) -> float:
         risen = now.sum(name, **labels) - before.sum(name, **labels)
         return risen if risen >= 0 else now.sum(name, **labels)
 
     def percentiles(stage: str) -> tuple[float | None, float | None]:
+        """Median and 95th percentile of a stage in milliseconds, of what came since `before`."""
         earlier, later = before.buckets(stage), now.buckets(stage)
         risen = {edge: count - earlier.get(edge, 0.0) for edge, count in later.items()}
         if any(count < 0 for count in risen.values()):
             risen = later
         return percentile_ms(risen, 0.5), percentile_ms(risen, 0.95)
 
-    answers = more("palimpsest_upstream_responses_total")
+    answers = increase("palimpsest_upstream_responses_total")
     memory, recall = percentiles("memory"), percentiles("recall")
     return Figures(
         seconds=round(seconds, 1),
         requests_per_second=round(answers / seconds, 2),
-        failed_share=_share(more("palimpsest_upstream_responses_total", status_class="5xx"), answers),
-        block_share=_share(more("palimpsest_blocks_total"), more("palimpsest_requests_total")),
-        added_tokens_per_second=round(more("palimpsest_added_tokens_total") / seconds, 1),
-        added_share=_share(more("palimpsest_added_tokens_total"), more("palimpsest_own_tokens_total")),
-        cache_read_share=_share(more("palimpsest_cache_read_tokens_total"), more("palimpsest_prompt_tokens_total")),
-        quoted_share=_share(more("palimpsest_passages_quoted_total"), more("palimpsest_passages_shown_total")),
+        failed_share=_share(increase("palimpsest_upstream_responses_total", status_class="5xx"), answers),
+        block_share=_share(increase("palimpsest_blocks_total"), increase("palimpsest_requests_total")),
+        added_tokens_per_second=round(increase("palimpsest_added_tokens_total") / seconds, 1),
+        added_share=_share(increase("palimpsest_added_tokens_total"), increase("palimpsest_own_tokens_total")),
+        cache_read_share=_share(
+            increase("palimpsest_cache_read_tokens_total"), increase("palimpsest_prompt_tokens_total")
+        ),
+        quoted_share=_share(increase("palimpsest_passages_quoted_total"), increase("palimpsest_passages_shown_total")),
         memory_p50_ms=memory[0],
         memory_p95_ms=memory[1],
         recall_p50_ms=recall[0],

@@ -38,7 +38,7 @@ class Occupant(StrEnum):
 def look(policy: Policy) -> Occupant:
     """Ask what is listening at the address of this policy's proxy."""
     try:
-        said = ask(policy.listen, "/healthz")
+        said = get_json(policy.listen, "/healthz")
     except (ConnectionRefusedError, socket.gaierror):  # nor can anybody listen at a name that does not resolve
         return Occupant.NOBODY
     except (OSError, HTTPException, ValueError):
@@ -50,9 +50,9 @@ def look(policy: Policy) -> Occupant:
     return Occupant.WRAPPED if said.get("wrapped") else Occupant.OURS
 
 
-def ask(listen: ListenPolicy, path: str, token: str | None = None) -> Json:
+def get_json(listen: ListenPolicy, path: str, token: str | None = None) -> Json:
     """
-    The JSON object in the answer, whatever its status; empty if it is something else.
+    Get a path of the proxy: the JSON object in the answer, whatever its status; empty if it is something else.
 
     Args:
         token: the admin token, for paths that want it.
@@ -60,7 +60,7 @@ def ask(listen: ListenPolicy, path: str, token: str | None = None) -> Json:
     Raises:
         OSError, HTTPException, ValueError: no answer, or not JSON.
     """
-    connection = HTTPConnection(place(listen), listen.port, timeout=LOOK_SECONDS)
+    connection = HTTPConnection(connect_host(listen), listen.port, timeout=LOOK_SECONDS)
     try:
         connection.request("GET", path, headers={"authorization": f"Bearer {token}"} if token else {})
         said = json.loads(connection.getresponse().read(ANSWER_BYTES))
@@ -69,10 +69,10 @@ def ask(listen: ListenPolicy, path: str, token: str | None = None) -> Json:
     return said if isinstance(said, dict) else {}
 
 
-def refusal(listen: ListenPolicy, path: str) -> str:
-    """Why an endpoint of the proxy does not report `{"alive": true}` or the like; empty if it does."""
+def why_not_alive(listen: ListenPolicy, path: str) -> str:
+    """The reason why an endpoint of the proxy does not report `{"alive": true}` or the like; empty if it does."""
     try:
-        said = ask(listen, path)
+        said = get_json(listen, path)
     except (OSError, HTTPException, ValueError) as cause:
         return f"{address(listen)}{path}: {cause or type(cause).__name__}"
     if said.get("alive") or said.get("ready"):
@@ -83,7 +83,7 @@ def refusal(listen: ListenPolicy, path: str) -> str:
 
 def address(listen: ListenPolicy) -> str:
     """The URL of a proxy that listens there, without a path."""
-    host = place(listen)
+    host = connect_host(listen)
     return f"http://{f'[{host}]' if ':' in host else host}:{listen.port}"
 
 
@@ -103,13 +103,13 @@ def try_listening(listen: ListenPolicy) -> int:
         return port
 
 
-def place(listen: ListenPolicy) -> str:
+def connect_host(listen: ListenPolicy) -> str:
     """The host to connect to, for a proxy that listens there."""
     return EVERYWHERE.get(listen.host, listen.host)
 
 
-def own_base(wire: str, policy: Policy, environment: Mapping[str, str]) -> tuple[str, str]:
-    """The variable and its URL; both "" if none is set, or if it already leads to this policy's proxy."""
+def base_url_of_client(wire: str, policy: Policy, environment: Mapping[str, str]) -> tuple[str, str]:
+    """The variable in which a client's base URL is set, and the URL; "" twice if none, or if it leads to this proxy."""
     variable = next((name for name in BASES.get(wire, ()) if environment.get(name)), "")
     url = environment.get(variable, "").rstrip("/")
     return ("", "") if not url or leads_here(url, policy.listen) else (variable, url)

@@ -1,6 +1,4 @@
-"""
-The commands of retention: `retention` shows what is due and erases it on request, `vacuum` writes the file anew.
-"""
+"""The commands of retention: `retention` shows what is due and erases it on request, `vacuum` writes the file anew."""
 
 from __future__ import annotations
 

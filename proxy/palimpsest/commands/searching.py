@@ -1,6 +1,4 @@
-"""
-`palimpsest model`, `index`, `search` and `explain`: the embedding model, the index, and what recall would find.
-"""
+"""`palimpsest model`, `index`, `search` and `explain`: the embedding model, the index, and what recall would find."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ def add_commands(command: Command) -> None:
 
     index = command("index", _index, "Embed all archived passages that have no vector yet.")
     index.add_argument(
-        "--all",
-        action="store_true",
-        help="first delete all data derived from the journal, and derive it again",
+        "--all", action="store_true", help="first delete all data derived from the journal, and derive it again"
     )
     policy_flags(index)
     model_flag(index)
@@ -104,6 +100,7 @@ def _search(given: argparse.Namespace) -> int:
         lambda archive: archive.search(" ".join(given.query), given.tenant, given.conversation, given.limit),
         assistance=ASSISTANCE,
         asks_models=given.ask_models,
+        keeps_to_secret=False,
     )
     out = terminal.console()
     for part in terminal.search_results(searched.recalled, searched.behind):
@@ -114,7 +111,9 @@ def _search(given: argparse.Namespace) -> int:
 def _explain(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
 
-    explained = offline.run(quiet_policy(given), lambda archive: archive.explain(given.named, given.number))
+    explained = offline.run(
+        quiet_policy(given), lambda archive: archive.explain(given.named, given.number), keeps_to_secret=False
+    )
     out = terminal.console()
     for part in terminal.explanation(explained.turn, explained.texts):
         out.print(part)

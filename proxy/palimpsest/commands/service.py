@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from palimpsest.commands import service_files
-from palimpsest.commands.probe import Occupant, address, look, refusal, try_listening
+from palimpsest.commands.probe import Occupant, address, look, try_listening, why_not_alive
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, Command, listen_flags, policy_flags, policy_of
 from palimpsest.domain.errors import MemoryFault, PolicyError, faults
@@ -35,17 +35,17 @@ class Manager(Protocol):
     def files(self, command: Sequence[str], listen: ListenPolicy) -> dict[Path, str]:
         """The files of a service, with their texts."""
 
-    def demand(self) -> None:
-        """Raise MemoryFault where it does not run for this user."""
+    def demand_running(self) -> None:
+        """Raise MemoryFault where the manager does not run for this user."""
 
     def start(self) -> None:
-        """Take in the files that are there, and start what they say, now and with each session."""
+        """Load the files that are there, and start their service now and with each session."""
 
     def stop(self) -> None:
-        """Stop the service, and start it no more."""
+        """Stop the service, and do not start it with sessions any more."""
 
     def state(self) -> str:
-        """What it says of the service, in a word or two."""
+        """The state of the service in a word or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Systemd:
         start = self.environment.get("XDG_CONFIG_HOME") or Path(self.environment.get("HOME", ""), ".config")
         return service_files.units(command, listen, Path(start, "systemd", "user"))
 
-    def demand(self) -> None:
+    def demand_running(self) -> None:
         try:
             self._call("show-environment")
         except MemoryFault as cause:
@@ -73,13 +73,14 @@ class Systemd:
         self._call("disable", "--now", f"{service_files.NAME}.socket", f"{service_files.NAME}.service")
 
     def state(self) -> str:
+        """The states of socket and service in words."""
         units = [f"{service_files.NAME}.{kind}" for kind in ("socket", "service")]
         done = _run("systemctl", "--user", "is-active", *units, environment=self.environment)
         states = done.stdout.split()
         return f"socket {states[0]}, service {states[1]}" if len(states) == len(units) else done.stderr.strip()
 
     def _call(self, *words: str) -> None:
-        _demand(_run("systemctl", "--user", *words, environment=self.environment))
+        _raise_if_failed(_run("systemctl", "--user", *words, environment=self.environment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +92,20 @@ class Launchd:
     def files(self, command: Sequence[str], listen: ListenPolicy) -> dict[Path, str]:
         return service_files.agent(command, Path(self.environment.get("HOME", "")))
 
-    def demand(self) -> None:
+    def demand_running(self) -> None:
         try:
-            _demand(_run("launchctl", "print", self._domain(), environment=self.environment))
+            _raise_if_failed(_run("launchctl", "print", self._domain(), environment=self.environment))
         except MemoryFault as cause:
             raise MemoryFault(f"no launchd runs for this user's session ({cause}); {INSTEAD}") from cause
 
     def start(self) -> None:
         (file,) = self.files((), ListenPolicy())
-        _demand(_run("launchctl", "bootstrap", self._domain(), str(file), environment=self.environment))
+        _raise_if_failed(_run("launchctl", "bootstrap", self._domain(), str(file), environment=self.environment))
 
     def stop(self) -> None:
-        _demand(_run("launchctl", "bootout", f"{self._domain()}/{service_files.NAME}", environment=self.environment))
+        _raise_if_failed(
+            _run("launchctl", "bootout", f"{self._domain()}/{service_files.NAME}", environment=self.environment)
+        )
 
     def state(self) -> str:
         done = _run("launchctl", "print", f"{self._domain()}/{service_files.NAME}", environment=self.environment)
@@ -140,7 +143,7 @@ def _service(given: argparse.Namespace) -> int:
 
 def manager_of(platform: str, environment: Mapping[str, str]) -> Manager:
     """
-    What starts services on this platform.
+    The service manager of this platform.
 
     Raises:
         MemoryFault: nothing that is known here.
@@ -176,7 +179,7 @@ def install(manager: Manager, policy: Policy, command: Sequence[str], environmen
     """
     if not policy.listen.port:
         raise PolicyError("listen.port: a service needs a port that clients know: choose another one than 0")
-    manager.demand()
+    manager.demand_running()
     files, out = manager.files(command, policy.listen), terminal.console()
     if theirs := service_files.changed(files):
         raise PolicyError(f"{theirs[0]}: was not written by palimpsest service install, or changed since: move it away")
@@ -216,8 +219,11 @@ def status(manager: Manager, policy: Policy) -> int:
             there = "changed since it was written" if service_files.changed({file: ""}) else "as it was written"
         out.print(terminal.safe(f"{file}: {there}"))
     out.print(terminal.safe(manager.state()))
-    why = refusal(policy.listen, "/livez")
+    why = why_not_alive(policy.listen, "/livez")
     out.print(terminal.safe(why or f"the proxy answers at {address(policy.listen)}"))
+    if policy.server.url and not why:
+        trouble = why_not_alive(policy.listen, "/readyz")
+        out.print(terminal.safe(trouble or f"memory is kept at {policy.server.url}, and nothing waits for it here"))
     return FAILED if why else DONE
 
 
@@ -254,7 +260,7 @@ def _run(*words: str, environment: Mapping[str, str]) -> subprocess.CompletedPro
         raise MemoryFault(f"{words[0]}: {(cause.strerror or str(cause)).lower()}") from cause
 
 
-def _demand(done: subprocess.CompletedProcess[str]) -> None:
+def _raise_if_failed(done: subprocess.CompletedProcess[str]) -> None:
     if done.returncode:
         reason = " ".join(done.stderr.split()) or f"status {done.returncode}"
         raise MemoryFault(f"{' '.join(done.args)}: {reason}")

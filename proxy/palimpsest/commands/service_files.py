@@ -72,7 +72,7 @@ def units(command: Sequence[str], listen: ListenPolicy, folder: Path) -> dict[Pa
     line = " ".join(map(quoted, command))
     service = SERVICE.format(name=NAME, command=line, retry=RETRY_SECONDS, stop=STOP_SECONDS)
     socket = SOCKET.format(address=f"{host}:{listen.port}", backlog=BACKLOG)
-    return {folder / f"{NAME}.socket": _marked(socket), folder / f"{NAME}.service": _marked(service)}
+    return {folder / f"{NAME}.socket": _with_mark(socket), folder / f"{NAME}.service": _with_mark(service)}
 
 
 def agent(command: Sequence[str], home: Path) -> dict[Path, str]:
@@ -111,7 +111,7 @@ def changed(files: Mapping[Path, str]) -> list[Path]:
     return [file for file in files if file.exists() and not is_as_written(file.read_text(encoding="utf-8"))]
 
 
-def _marked(text: str) -> str:
+def _with_mark(text: str) -> str:
     return f"# {MARK}{_hash(text)}\n{text}"
 
 

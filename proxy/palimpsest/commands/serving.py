@@ -70,7 +70,7 @@ def serve(policy: Policy, source: Source = NO_SOURCE) -> None:
     policy = policy.model_copy(update={"listen": listen})
     os.environ.update({**load.hand_over(policy), **source.hand_over()})
     for stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when all is done; that is no failure
-        signal.signal(stop, _leave)
+        signal.signal(stop, _exit_on_signal)
     if wrapper := os.environ.get(load.WRAPPED_BY_ENV):
         Thread(target=_end_with, args=(int(wrapper),), daemon=True).start()
     _introduce(policy)
@@ -110,6 +110,7 @@ class Workers(Multiprocess):
         super().keep_subprocess_alive()
 
     def handle_hup(self) -> None:
+        """Pass SIGHUP on to all workers, and stop where the terminal is gone."""
         if self._terminal.is_gone:
             self.should_exit.set()
         for process in self.processes:
@@ -118,6 +119,7 @@ class Workers(Multiprocess):
 
 
 def _run(listen: ListenPolicy, handed: int | None) -> None:
+    """Run uvicorn in one process, or in several workers under a supervisor."""
     config = uvicorn.Config(
         f"{__name__}:{worker.__name__}",
         factory=True,
@@ -162,6 +164,8 @@ def _introduce(policy: Policy) -> None:
     url = address(listen)
     log.info(f"for OpenAI clients: export OPENAI_BASE_URL={url}/v1")
     log.info(f"for Anthropic clients: export ANTHROPIC_BASE_URL={url}")
+    if policy.page.enabled:
+        log.info(f"what memory did, in a browser: {url}/memory/")
     command = Path(sys.executable).with_name("palimpsest")
     if shutil.which(command.name) is None and command.exists():
         log.info(f"for other commands: alias {command.name}={command}")
@@ -179,7 +183,7 @@ def _destination(upstream: UpstreamPolicy) -> str:
 
 
 def _claimed(listen: ListenPolicy) -> ListenPolicy:
-    """The address with its port, tried before anything is loaded: workers would fail without saying why."""
+    """The address with its port, which is bound once to try it: workers would fail without saying why."""
     try:
         return listen.model_copy(update={"port": try_listening(listen)})
     except OSError as cause:
@@ -214,7 +218,7 @@ def _at_socket(listen: ListenPolicy, descriptor: int) -> ListenPolicy:
 
 
 def _end_behind(parent: BaseProcess) -> None:
-    """Stop a worker whose parent was killed: it would go on without one, and keep the port from the next start."""
+    """Stop a worker whose parent was killed, so that it does not keep the port from the next start."""
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -226,7 +230,7 @@ def _end_with(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _leave(_signal: int, _frame: FrameType | None) -> None:
+def _exit_on_signal(_signal: int, _frame: FrameType | None) -> None:
     sys.exit(0)
 
 
@@ -235,7 +239,7 @@ def policy_anyway(
     load: Callable[[], Policy], load_bare: Callable[[], Policy], source: Source, environment: Mapping[str, str]
 ) -> Iterator[tuple[Policy, Source]]:
     """
-    The policy to start with, and what it is read from anew.
+    The policy and its source; if it is wrong, one without memory, until it is mended.
 
     What is wrong goes to standard error. A configuration that is mended later takes effect without a restart; a data
     folder does not, as its database would have to be opened.

@@ -75,6 +75,7 @@ def _stats(given: argparse.Namespace) -> int:
         rows = offline.run(
             quiet_policy(given),
             lambda archive: archive.database.ask(partial(costs, by=given.by, limit=given.limit)),
+            keeps_to_secret=False,
         )
         if given.json:
             out.print(json.dumps({given.by.value: rows}), soft_wrap=True)
@@ -82,7 +83,7 @@ def _stats(given: argparse.Namespace) -> int:
             out.print(report(rows, given.by))
         return DONE
 
-    stored = offline.run(quiet_policy(given), lambda archive: archive.archive.journal.stats())
+    stored = offline.run(quiet_policy(given), lambda archive: archive.archive.journal.stats(), keeps_to_secret=False)
     if given.json:
         out.print(json.dumps(dict(stored)), soft_wrap=True)
     else:
@@ -91,13 +92,14 @@ def _stats(given: argparse.Namespace) -> int:
 
 
 def report(rows: Sequence[Mapping[str, Any]], by: By) -> RenderableType:
-    """The result of `costs.costs`: a line for each, and why caches were rebuilt in all of them."""
+    """A table with a line for each row of `costs.costs`, and one of why caches were rebuilt."""
     if not rows:
         return Text("no request has been answered since costs are recorded")
     return Group(_table(rows, by), Text(), *_rebuilds(rows))
 
 
 def _table(rows: Sequence[Mapping[str, Any]], by: By) -> Table:
+    """What requests cost, as a table with a row for each value of `by`."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column(by.value, no_wrap=True)
     names = ("requests", "clients sent", "we added", "of it repeated", "prompts", "from cache", "written to it")
@@ -105,11 +107,11 @@ def _table(rows: Sequence[Mapping[str, Any]], by: By) -> Table:
         table.add_column(name, justify="right")
     table.add_column("rebuilt")
     for row in rows:
-        table.add_row(safe(row[by.value]), *_numbers(row), _causes(row))
+        table.add_row(safe(row[by.value]), *_cells(row), _causes(row))
     return table
 
 
-def _numbers(row: Mapping[str, Any]) -> list[str]:
+def _cells(row: Mapping[str, Any]) -> list[str]:
     own, added = row["own_tokens"] or 0, row["added_tokens"] or 0
     share = f" ({added / own:.1%})" if own and added else ""
     return [
@@ -122,11 +124,12 @@ def _numbers(row: Mapping[str, Any]) -> list[str]:
 
 
 def _counted(tokens: int | None) -> str:
-    """What providers counted; none of them did: that is not 0."""
+    """A number of tokens that providers counted, in words; none told is not 0."""
     return UNKNOWN if tokens is None else f"{tokens:,}"
 
 
 def _causes(row: Mapping[str, Any]) -> Text:
+    """Why prompts were not read from the cache, each with its count."""
     told = Text()
     for cause, many in (*row["rebuilds"].items(), (UNKNOWN, row["unknown"])):
         if many:
@@ -137,6 +140,7 @@ def _causes(row: Mapping[str, Any]) -> Text:
 
 
 def _rebuilds(rows: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
+    """Why prompts were not read from the cache, over all rows, as a table."""
     times, tokens = Counter[str](), Counter[str]()
     for row in rows:
         times.update(row["rebuilds"])

@@ -69,7 +69,7 @@ def _unwrap(given: argparse.Namespace) -> int:
 
 
 def leads_to(base_url: BaseUrl, policy: Policy) -> bool:
-    """Whether it leads to this policy's port, or to any running proxy."""
+    """Whether a base URL leads to this policy's port, or to any running proxy."""
     return base_url.port == policy.listen.port or listener(base_url) is Listener.PROXY
 
 
@@ -99,7 +99,7 @@ def remove_settings(base_urls: Iterable[BaseUrl]) -> list[BaseUrl]:
 
 
 def without(name: str, text: str, base_urls: Iterable[BaseUrl]) -> str | None:
-    """A file's text without these settings; None where a person must do it."""
+    """The text of a file without these settings; None where a person must remove them."""
     lines, numbers = text.splitlines(keepends=True), {one.line for one in base_urls}
     if name.endswith((".json", ".jsonc")):
         return _without_members(text, {one.url for one in base_urls})
@@ -111,11 +111,11 @@ def without(name: str, text: str, base_urls: Iterable[BaseUrl]) -> str | None:
         return None
     mark = NO_COMMAND + MARK if is_shell else MARK
     after = "".join(mark + line if at in numbers else line for at, line in enumerate(lines, 1))
-    return after if _is_read(name, after) else None
+    return after if _is_parsable(name, after) else None
 
 
 def _with_tables(lines: list[str], numbers: set[int]) -> set[int]:
-    """Those lines with the rest of their providers in Codex's settings, and with the lines that choose these."""
+    """These lines of Codex's settings, the rest of their providers, and the lines that choose those."""
     chosen, tables, begun = set(numbers), set(), list[int]()
     name = ""
     for at, line in enumerate([*lines, "[end]"], 1):
@@ -151,11 +151,11 @@ def _without_members(text: str, urls: set[str]) -> str | None:
                 after = after[:start] + behind.lstrip()[1:].lstrip()
             else:
                 after = ahead.removesuffix(",") + behind
-    return after if _is_read(".json", after) else None
+    return after if _is_parsable(".json", after) else None
 
 
 def _is_custom(tree: object, urls: set[str]) -> bool:
-    """Whether a provider of opencode's stands there that is nothing without its address."""
+    """Whether a provider of opencode's needs its address, so that it is useless without."""
     if not isinstance(tree, Mapping):
         return False
     options = tree.get("options")
@@ -164,8 +164,8 @@ def _is_custom(tree: object, urls: set[str]) -> bool:
     return any(_is_custom(value, urls) for value in tree.values())
 
 
-def _is_read(name: str, text: str) -> bool:
-    """Whether a file of that name can still be read as what it is; of a shell file that is taken for granted."""
+def _is_parsable(name: str, text: str) -> bool:
+    """Whether a file of that name can still be parsed; shell files always count as such."""
     try:
         if name.endswith(".json"):
             json.loads(text)

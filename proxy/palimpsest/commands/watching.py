@@ -16,7 +16,7 @@ from rich.console import RenderableType
 from rich.live import Live
 
 from palimpsest.commands.live_figures import Figures, Reading, figures, reading
-from palimpsest.commands.probe import LOOK_SECONDS, address, place
+from palimpsest.commands.probe import LOOK_SECONDS, address, connect_host
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED
 from palimpsest.domain.errors import PolicyError
@@ -30,7 +30,7 @@ OK = 200
 
 def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
     """
-    Look again and again until interrupted.
+    Show live figures again and again until interrupted.
 
     Args:
         seconds: between two looks.
@@ -71,7 +71,7 @@ def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
 
 
 def _look(policy: Policy, seen: deque[Reading]) -> Figures | str:
-    """The figures of the last minute, or why there are none."""
+    """Read the metrics, and return the figures of the last minute, or why there are none."""
     try:
         status, text = _metrics(policy)
     except (OSError, HTTPException) as cause:
@@ -85,7 +85,8 @@ def _look(policy: Policy, seen: deque[Reading]) -> Figures | str:
 
 
 def _metrics(policy: Policy) -> tuple[int, str]:
-    connection = HTTPConnection(place(policy.listen), policy.listen.port, timeout=LOOK_SECONDS)
+    """Status and text of the proxy's metrics."""
+    connection = HTTPConnection(connect_host(policy.listen), policy.listen.port, timeout=LOOK_SECONDS)
     token = load.admin_token(os.environ)
     try:
         connection.request("GET", "/metrics", headers={"authorization": f"Bearer {token}"} if token else {})
@@ -101,15 +102,19 @@ def view(address: str, said: Figures | str) -> RenderableType:
 
 
 def _rows(said: Figures) -> Iterable[tuple[str, str]]:
+    """Live figures as names and values in words."""
     yield "over", f"{said.seconds:g} s"
-    yield "requests", f"{said.requests_per_second:g} a second" + _of(said.failed_share, "failed")
-    yield "blocks", _of(said.block_share, "of requests got one", "") or "none asked for"
-    yield "added", f"{said.added_tokens_per_second:g} tokens a second" + _of(said.added_share, "of the clients' own")
-    yield "quoted", _of(said.quoted_share, "of the passages shown", "")
-    yield "cache", _of(said.cache_read_share, "of prompt tokens read from it", "")
-    yield "memory", _times(said.memory_p50_ms, said.memory_p95_ms)
-    yield "recall", _times(said.recall_p50_ms, said.recall_p95_ms)
-    lost = _of(said.write_gap, "of answers lost in writing", "") + _of(said.retrieval_gap, "in recall")
+    yield "requests", f"{said.requests_per_second:g} a second" + _share_text(said.failed_share, "failed")
+    yield "blocks", _share_text(said.block_share, "of requests got one", "") or "none asked for"
+    yield (
+        "added",
+        f"{said.added_tokens_per_second:g} tokens a second" + _share_text(said.added_share, "of the clients' own"),
+    )
+    yield "quoted", _share_text(said.quoted_share, "of the passages shown", "")
+    yield "cache", _share_text(said.cache_read_share, "of prompt tokens read from it", "")
+    yield "memory", _latency_text(said.memory_p50_ms, said.memory_p95_ms)
+    yield "recall", _latency_text(said.recall_p50_ms, said.recall_p95_ms)
+    lost = _share_text(said.write_gap, "of answers lost in writing", "") + _share_text(said.retrieval_gap, "in recall")
     yield "probes", lost
     yield (
         "archive",
@@ -130,11 +135,11 @@ def _rows(said: Figures) -> Iterable[tuple[str, str]]:
     yield "policy", f"generation {said.policy_generation}"
 
 
-def _of(share: float | None, what: str, before: str = ", ") -> str:
+def _share_text(share: float | None, what: str, before: str = ", ") -> str:
     return "" if share is None else f"{before}{share:.1%} {what}"
 
 
-def _times(p50: float | None, p95: float | None) -> str:
+def _latency_text(p50: float | None, p95: float | None) -> str:
     return "nothing to measure" if p50 is None else f"p50 {p50:g} ms, p95 {p95:g} ms"
 
 

@@ -1,6 +1,4 @@
-"""
-`palimpsest why-not`: where a statement got lost on its way from the archive into a request.
-"""
+"""`palimpsest why-not`: where a statement got lost on its way from the archive into a request."""
 
 from __future__ import annotations
 

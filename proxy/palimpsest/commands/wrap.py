@@ -23,11 +23,11 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from palimpsest.commands.child_process import Child
-from palimpsest.commands.probe import Occupant, address, ask, look, own_base, try_listening
+from palimpsest.commands.probe import Occupant, address, base_url_of_client, get_json, look, try_listening
 from palimpsest.domain import Api, Json
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.settings import load
-from palimpsest.settings.load import WRAPPED_AT_ENV, WRAPPED_BY_ENV
+from palimpsest.settings.load import SERVER_KEY_ENV, WRAPPED_AT_ENV, WRAPPED_BY_ENV
 from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy
 from palimpsest.store.data_dir import make_folder
 from palimpsest.upstream.routing import serving
@@ -49,6 +49,8 @@ NO_TENANT = (
     "on a machine of your own use: palimpsest wrap --config personal -- {0}"
 )
 
+WITHOUT_SERVER = "until it is back, requests pass without memory, and what is said waits here for it"
+
 NO_PROXY = ("NO_PROXY", "no_proxy")  # a proxy of the network does not reach this machine's loopback
 
 BY_LITELLM = ""
@@ -60,7 +62,7 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
     Run a command with memory.
 
     Args:
-        policy: of the proxy; if it has the default upstreams, the user's take their place (`own_base`).
+        policy: of the proxy; if it has the default upstreams, the user's take their place (`base_url_of_client`).
 
     Returns:
         The command's exit status, as a shell would return it.
@@ -78,12 +80,33 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
     own = None
     if WRAPPED_AT_ENV not in environment:
         own = as_running(with_own_upstreams(policy, environment), environment)
-    if own is not None and logs_in(table, name, environment) and not own.tenants.static:
+    if own is not None and own.server.url:
+        check_server(own, environment)
+    elif own is not None and has_subscription_login(table, name, environment) and not own.tenants.static:
         _say(NO_TENANT.format(name))
     with child.signalled(), _around(own, environment) as url:
+        environment = {name: value for name, value in environment.items() if name != SERVER_KEY_ENV}
         words = [program, *arguments(table, name, url, environment, own), *command[1:]]
         first_party = first_party_variables(table["first_party"], own.upstreams if own else (), environment)
         return child.run(words, {**environment, **first_party, **variables(table["variables"], url, environment)})
+
+
+def check_server(policy: Policy, environment: Mapping[str, str]) -> None:
+    """
+    Say so if the machine that keeps the memory is away: the command runs all the same.
+
+    Raises:
+        PolicyError: it answers, and does not keep memory for whoever has this key.
+    """
+    from palimpsest.remote.courier import Away, Denied
+    from palimpsest.remote.link import tenant_at
+
+    try:
+        tenant_at(policy, environment)
+    except Denied as denied:
+        raise PolicyError(f"--server: {denied}") from denied
+    except Away as away:
+        _say(f"{away}; {WITHOUT_SERVER}")
 
 
 def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy:
@@ -95,7 +118,7 @@ def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy
     """
     if policy.upstreams != Policy().upstreams:
         return policy
-    named = ((upstream, *own_base(upstream.wire, policy, environment)) for upstream in policy.upstreams)
+    named = ((upstream, *base_url_of_client(upstream.wire, policy, environment)) for upstream in policy.upstreams)
     upstreams = tuple(_to(url, variable, upstream) if url else upstream for upstream, variable, url in named)
     return policy.model_copy(update={"upstreams": upstreams})
 
@@ -110,7 +133,7 @@ def as_running(policy: Policy, environment: Mapping[str, str]) -> Policy:
     if not (names_none and policy.listen.port and look(policy) is Occupant.ANOTHER):
         return policy
     try:
-        upstreams = ask(policy.listen, POLICY_PATH, load.admin_token(environment))["policy"]["upstreams"]
+        upstreams = get_json(policy.listen, POLICY_PATH, load.admin_token(environment))["policy"]["upstreams"]
         theirs = policy.model_copy(update={"upstreams": tuple(map(UpstreamPolicy.model_validate, upstreams))})
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return policy  # it tells nobody, or not us
@@ -153,12 +176,13 @@ def arguments(
         has_key = environment.get(client["variable"]) and not _login(client, environment)
         credential = client["key" if has_key else "login"]
     is_openai = policy is not None and all(upstream.is_openai for upstream in serving(policy.upstreams, Api.OPENAI))
-    provider = table["providers"].get(name, {}).get("openai" if is_openai else "other", "")
+    compacts = is_openai or (policy is not None and policy.memory.answers_compactions)
+    provider = table["providers"].get(name, {}).get("compacts" if compacts else "other", "")
     texts = (_filled(text, url) for text in table["arguments"].get(name, ()))
     return [text.replace("{credential}", credential).replace("{provider}", provider) for text in texts]
 
 
-def logs_in(table: Json, name: str, environment: Mapping[str, str]) -> bool:
+def has_subscription_login(table: Json, name: str, environment: Mapping[str, str]) -> bool:
     """Whether a command has a login that is no API key: it changes within hours, and names no tenant."""
     client = table["credentials"].get(name)
     file = client and _login(client, environment)

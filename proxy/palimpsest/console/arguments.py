@@ -1,6 +1,4 @@
-"""
-What commands have in common: options, the policy that follows from them, exit statuses.
-"""
+"""What commands have in common: options, the policy that follows from them, exit statuses."""
 
 from __future__ import annotations
 
@@ -47,11 +45,22 @@ def listen_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def server_flags(parser: argparse.ArgumentParser) -> None:
+    """Options that say which machine keeps the memory."""
+    parser.add_argument("--server", metavar="URL", help="keep the memory on another machine's Palimpsest")
+    parser.add_argument("--key-file", metavar="FILE", help="file with the key for it (or PALIMPSEST_SERVER_KEY)")
+    parser.add_argument("--key", metavar="KEY", help="the key itself, which other users of this machine can see in ps")
+    parser.add_argument(
+        "--insecure", action="store_true", default=None, help="allow http:// to another machine, readable in between"
+    )
+
+
 def action_of(parser: argparse.ArgumentParser, *, is_required: bool) -> Command:
-    """What adds actions to a command, as `Command` adds commands; each has the options of policy, and --json."""
+    """A function that adds actions to a command; each has the options of policy, and --json."""
     actions = parser.add_subparsers(required=is_required, metavar="ACTION")
 
     def action(name: str, run: object, about: str) -> argparse.ArgumentParser:
+        """Add an action with the flags that every action has."""
         added = actions.add_parser(name, help=about, description=about)
         added.set_defaults(handler=run)
         added.add_argument("--json", action="store_true", help="as JSON, for programs")
@@ -81,17 +90,17 @@ def yes_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def policy_of(given: argparse.Namespace) -> Policy:
-    """The policy that files, environment and options make."""
+    """The policy of files, environment and options together."""
     return load.load(given.config, os.environ, _flags(given))
 
 
 def bare_policy_of(given: argparse.Namespace) -> Policy:
-    """The same without memory, and without the settings that only memory needs."""
+    """The policy without memory, and without the settings that only memory needs."""
     return load.load_bare(given.config, os.environ, _flags(given))
 
 
 def source_of(given: argparse.Namespace) -> Source:
-    """Where that policy can be read anew."""
+    """The source that the policy of these arguments can be read from anew."""
     return source.source_of(given.config, os.environ, _flags(given))
 
 

@@ -1,6 +1,4 @@
-"""
-Commands on a data folder: explain, search, numbers, indexing anew, forgetting. A proxy may run on it meanwhile.
-"""
+"""Commands on a data folder: explain, search, numbers, indexing anew, forgetting. A proxy may run on it meanwhile."""
 
 from __future__ import annotations
 
@@ -63,16 +61,23 @@ class Commands:
 
     litellm_thread = None
 
-    def __init__(self, policy: Policy, assistance: ExtensionSource | None = None, asks_models: bool = False) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        assistance: ExtensionSource | None = None,
+        asks_models: bool = False,
+        keeps_to_secret: bool = True,
+    ) -> None:
         """
         Args:
+            keeps_to_secret: see `opened`.
             assistance: what plans and selects for recall, where the policy wants it.
             asks_models: whether it asks the language models that the policy names.
         """
         self.policy = policy if asks_models else policy.model_copy(update={"models": {}})
         self.counts, self.clock, self.environment = Metrics(), time.time, os.environ
         self.embedder = LocalEmbedder(policy.model, self.counts)
-        self.archive = Archive(policy, self.counts, self.embedder, secret=self.secret)
+        self.archive = Archive(policy, self.counts, self.embedder, secret=self.secret, keeps_to_secret=keeps_to_secret)
         self._journal = self.archive.journal
         self.database = self.archive.database
         wants = assistance is not None and assistance.extends(policy)
@@ -80,12 +85,12 @@ class Commands:
 
     @property
     def planner(self) -> QueryPlanner | None:
-        """What plans look-ups."""
+        """The planner of look-ups; None: none."""
         return self._assistance.planner
 
     @property
     def selector(self) -> CandidateSelector | None:
-        """What orders what recall found."""
+        """The selector that orders candidates; None: none."""
         return self._assistance.selector
 
     async def recall(self) -> AssistedRecall:
@@ -96,7 +101,7 @@ class Commands:
         return self.assist(self.archive.recall())
 
     def assist(self, recall: Retriever) -> AssistedRecall:
-        """This recall with what plans and selects for it."""
+        """A recall with planner and selector in front of and behind it."""
         return AssistedRecall(recall, self, lambda: self.policy.memory.deadline_ms / 1000)
 
     async def explain(self, named: str | None, number: int | None) -> Explanation:
@@ -124,7 +129,7 @@ class Commands:
 
     async def trail(self, statement: str, conversation: str, named: str | None) -> Trace:
         """
-        What became of a statement in one turn; see `Trails`.
+        Trace a statement through one turn; see `Trails`.
 
         Args:
             named: the turn; None: the newest that asked this, else the conversation's newest.
@@ -154,7 +159,7 @@ class Commands:
 
     async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
         """
-        Search as recall would.
+        Search as recall would; where its gate admits nothing, also without the gate.
 
         Args:
             tenant: "": the conversation's, else the only one.
@@ -237,6 +242,7 @@ class Commands:
         await self.archive.close()
 
     async def _tenant_of(self, conversation: str) -> str:
+        """The only tenant, of a conversation or of all; raises where there is none, or several."""
         names = await self._journal.tenants(conversation)
         if not names and not await self._journal.tenants():
             raise MemoryFault(f"searching: {NOTHING_YET.format(self.database.place)}")
@@ -250,23 +256,28 @@ class Commands:
 
 @asynccontextmanager
 async def opened(
-    policy: Policy, is_new: bool = False, assistance: ExtensionSource | None = None, asks_models: bool = False
+    policy: Policy,
+    is_new: bool = False,
+    assistance: ExtensionSource | None = None,
+    asks_models: bool = False,
+    keeps_to_secret: bool = True,
 ) -> AsyncIterator[Commands]:
     """
-    The archive of `policy.data`.
+    Open the archive of `policy.data` for the time of this context.
 
     Args:
         is_new: it is made where there is none.
         assistance, asks_models: see `Commands`.
+        keeps_to_secret: whether to refuse an archive that was written with another secret; False: it is only read.
 
     Raises:
         MemoryFault: nothing is stored there, or it cannot be opened.
     """
-    commands = Commands(policy, assistance, asks_models)
+    if is_new:
+        make_folder(policy.data)
+    commands = Commands(policy, assistance, asks_models, keeps_to_secret)
     try:
-        if is_new:
-            make_folder(policy.data)
-        elif not commands.database.is_there:
+        if not is_new and not commands.database.is_there:
             raise MemoryFault(f"opening {commands.database.place}: it does not exist yet; --data names another folder")
         await commands.database.open()
         yield commands
@@ -281,11 +292,12 @@ def run(
     is_new: bool = False,
     assistance: ExtensionSource | None = None,
     asks_models: bool = False,
+    keeps_to_secret: bool = True,
 ) -> T:
-    """Do this work on the archive of `policy.data`, and return its result; see `opened`."""
+    """Open the archive of `policy.data`, run work on it, and return the result; see `opened`."""
 
     async def working() -> T:
-        async with opened(policy, is_new, assistance, asks_models) as commands:
+        async with opened(policy, is_new, assistance, asks_models, keeps_to_secret) as commands:
             return await work(commands)
 
     return asyncio.run(working())

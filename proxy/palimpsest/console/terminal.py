@@ -33,7 +33,7 @@ INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (direction marks
 
 
 def console(is_aside: bool = False) -> Console:
-    """Standard output, or standard error for what is said `is_aside` of it, without markup."""
+    """A console without markup on standard output, or on standard error for remarks beside it."""
     file = sys.stderr if is_aside else sys.stdout
     out = Console(file=file, markup=False, highlight=False, emoji=False)
     return (
@@ -43,7 +43,7 @@ def console(is_aside: bool = False) -> Console:
 
 def is_confirmed(given: argparse.Namespace, command: str, question: str) -> bool:
     """
-    Whether the operator confirms what cannot be undone, with --yes or by typing yes. First show what will be removed.
+    Whether the operator confirms with --yes or by typing yes; to be called once it is shown what will go.
 
     Args:
         command: its name, for the error.
@@ -125,6 +125,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
                 if pressure
                 else "",
             ),
+            ("overflow", _overflow(record.get("overflow", {}))),
             ("budget", f"{budget['chars']:,} characters, {budget['passage_chars']:,} a passage" if budget else ""),
             ("query", _quoted(query.get("text", ""))),
             ("plan", _plan(query.get("plan"))),
@@ -140,13 +141,29 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
             ("facts left out", ", ".join(f"{many} {why}" for why, many in facts.get("left_out", {}).items())),
             ("added", f"{added['tokens']:,} tokens, {added['share']:.0%} of the client's own" if added else ""),
             ("note" if block else "nothing said", record.get("note") or ""),
+            ("in a browser", f"palimpsest open {turn['key']}"),
         ]
     )
     if candidates := record.get("candidates", ()):
         yield _candidates(candidates, texts)
 
 
+def _overflow(told: Json) -> str:
+    """What stayed behind of a request that is longer than its window."""
+    if would := told.get("would_trim_tokens"):
+        return f"trim would leave out {would:,} tokens"
+    parts = []
+    if "trimmed_tokens" in told:
+        since = "from here on" if told["is_new"] else "as before"
+        counts = f"{told['dropped']:,} messages, and {told['stubs']:,} as stubs"
+        parts.append(f"{told['trimmed_tokens']:,} tokens left out {since}: {counts}")
+    if "reply_tokens" in told:
+        parts.append(f"an answer of {told['reply_tokens']:,} tokens asked for at most")
+    return "; ".join(parts)
+
+
 def _plan(plan: Mapping[str, Any] | None) -> str:
+    """The plan of a look-up in words: further questions, preferred speakers and days."""
     if not plan:
         return ""
     asked = [f"also {question}" for question in plan["questions"]]
@@ -193,6 +210,7 @@ def gaps(found: Mapping[str, Any]) -> str:
 
 
 def _model_use(used: Mapping[str, Any]) -> str:
+    """One line of what a model was asked today: calls, tokens, dollars."""
     failed = f", {used['failures']:,} failed" if used["failures"] else ""
     tokens = used["prompt_tokens"] + used["completion_tokens"]
     price = f", ${used['dollars']:.4f}" if used["dollars"] else ""
@@ -245,6 +263,8 @@ def _when(at: float) -> str:
 
 
 def _candidates(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str]) -> RenderableType:
+    """The candidates of a look-up, each with its scores, its text, and why it was cut."""
+
     def entry(candidate: Mapping[str, Any]) -> _Entry:
         text = texts.get(candidate["occurrence"])
         return (
@@ -257,7 +277,7 @@ def _candidates(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str
 
 
 def _entries(entries: Iterable[_Entry]) -> RenderableType:
-    """Numbered entries of three lines: what became of it, by what, and its text. Readable at any width."""
+    """Numbered entries of three lines: what became of it, its scores, and its text."""
     table = Table.grid(padding=(0, 2, 1, 0))
     table.add_column(justify="right")
     for place, (verdict, about, text) in enumerate(entries, start=1):

@@ -8,6 +8,8 @@ The decisions of one request, as a generator: it asks for look-ups, is sent thei
     Foreseen   a likely question      None
     FactQuery  what else is known     CurrentFacts               once the block is packed, what to tell of them
     StoredMessages                    messages by occurrence      the query
+    Reminders  wanted passages        Candidates
+    Trim       what is too long       Chat                        what the model sees, and what it lost
     Query                             Recalled                    packing, placement, does it fit?
 
 There is no I/O here, no clock and no randomness: `memory/request/decider` answers from the store and the indexes, tests
@@ -19,16 +21,16 @@ by what it was answered; without recall only earlier blocks are repeated; withou
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator
-from dataclasses import replace
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import field, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from palimpsest.core.block.account_lines import beside_account, with_account
 from palimpsest.core.block.fact_lines import told, with_facts
 from palimpsest.core.block.packing import pack
 from palimpsest.core.block.placement import Replay, place, replay
-from palimpsest.core.block.pressure import pressure, reply_room
+from palimpsest.core.block.pressure import pressure, reminder_budget, reply_room
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.decision import Decision
@@ -37,11 +39,18 @@ from palimpsest.core.history.lineage import extended, follows, trace
 from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
 from palimpsest.core.history.request_roles import intent_of
 from palimpsest.core.history.server_history import inherited
+from palimpsest.core.overflow.room import answer_limit, answer_room, room_of, stands_aside
+from palimpsest.core.overflow.selection import complete, select, tokens_left
+from palimpsest.core.overflow.steps import steps_of
+from palimpsest.core.overflow.view import View, earlier, view_of
 from palimpsest.core.reading import Reading
-from palimpsest.core.recall.diagnosis import diagnose, newest_question
+from palimpsest.core.recall.diagnosis import SeenBlocks, diagnose, newest_question
 from palimpsest.core.redaction.redaction import stored_name
 from palimpsest.domain import (
+    Block,
     BlockKind,
+    Candidate,
+    Chat,
     Clues,
     Continuation,
     CurrentFacts,
@@ -50,14 +59,19 @@ from palimpsest.domain import (
     Lineage,
     Note,
     Query,
+    Recalled,
     Role,
     Seen,
     Shape,
     Speaker,
+    Trim,
 )
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.settings.policy import Policy
+
+if TYPE_CHECKING:
+    from palimpsest.domain.ports import Wire
 
 FAILED = (TimeoutError, MemoryFault)
 """What a look-up may be answered with instead."""
@@ -81,7 +95,15 @@ class StoredMessages:
     occurrences: tuple[int, ...]
 
 
-Lookup = Clues | Continuation | FactQuery | Foreseen | StoredMessages | Query
+@frozen
+class Reminders:
+    """Look up passages that somebody asked for. The answer is a tuple of candidates; what is not there is left out."""
+
+    tenant: str
+    memories: tuple[int, ...]
+
+
+Lookup = Clues | Continuation | FactQuery | Foreseen | StoredMessages | Trim | Query | Reminders
 Deciding = Generator[Lookup, Any, Decision | Note]
 
 
@@ -115,7 +137,11 @@ class Request:
     window_tokens: int  # of the model that it asks
     user_agent: str = ""
     follows: Follows | None = None  # the request that it goes on from, where that was read here
+    compacted: tuple[Block, ...] = ()  # what the model sees in the place of compaction items of ours
     new_id: str = ""  # random: names the conversation that it begins, if it begins one
+    reminders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # passages that wait, by conversation
+    wire: Wire | None = None  # that it is read by
+    is_window_shown: bool = False  # the operator or the upstream said what it is, answers included
 
 
 @frozen
@@ -139,16 +165,41 @@ def decide(request: Request, rules: Rules) -> Deciding:
     past = yield from _past(request, rules)
     if past.lineage.role in rules.policy.memory.off_for_roles:
         return Note.OFF
-    decision = _diagnosed(request, rules, past)
+    view, would_trim = yield from _overflowing(request, rules, past.lineage)
+    decision = replace(_diagnosed(request, rules, past, view), would_trim_tokens=would_trim)
     if past.note is not None:
-        return replace(decision, note=past.note)
-    facts = wanted(decision.reading.chat, decision.diagnosis, decision.replayed, rules.policy)
+        return _limited(replace(decision, note=past.note, is_unlinked=True), request, rules)
+    facts = wanted(decision.sent.chat, decision.diagnosis, decision.replayed, rules.policy)
     current = (yield from _current_facts(facts)) if facts is not None and not decision.drops_blocks else None
-    if decision.diagnosis.query is None:
+    reminders = yield from _reminders(decision, request)
+    if decision.diagnosis.query is None and not reminders:
         decision = replace(decision, note=decision.diagnosis.note)
     else:
-        decision = yield from _recalled(decision, rules)
-    return decision if facts is None or current is None else _with_facts(decision, rules, facts, current)
+        decision = yield from _recalled(decision, rules, reminders)
+    if facts is not None and current is not None:
+        decision = _with_facts(decision, rules, facts, current)
+    return _limited(decision, request, rules)
+
+
+def decide_bare(request: Request, rules: Rules, decision: Decision | None = None) -> Deciding:
+    """
+    Decide what stays behind of a request to which nothing is added: one that is only counted, or was refused.
+
+    Args:
+        request: with the window that the refusal named.
+        decision: on the request as it was refused; None: there was none.
+    """
+    if decision is None:
+        past = yield from _past(request, rules)
+    else:
+        past = _Past(decision.lineage, decision.shape)
+    view, _ = yield from _overflowing(request, rules, past.lineage)
+    bare = _diagnosed(request, rules, past, view).bare(Note.TOO_LONG, request.window_tokens)
+    if view is not None:
+        bare = replace(bare, view=view, own_tokens=view.reading.tokens)
+        now = pressure(bare.own_tokens, request.window_tokens, bare.diagnosis.pressure.reply_tokens)
+        bare = replace(bare, diagnosis=replace(bare.diagnosis, pressure=now))
+    return _limited(bare, request, rules)
 
 
 def advance(deciding: Deciding, answer: object) -> Lookup | Decision | Note:
@@ -190,15 +241,65 @@ def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
     return _Past(lineage, inherited(chat, shape, lineage.head), note)
 
 
-def _diagnosed(request: Request, rules: Rules, past: _Past) -> Decision:
+def _overflowing(request: Request, rules: Rules, lineage: Lineage) -> Generator[Lookup, Any, tuple[View | None, int]]:
+    """What the model gets of a request that has outgrown its window, or the tokens that the policy would take out."""
+    reading, window, chat = request.reading, request.window_tokens, request.reading.chat
+    if rules.policy.overflow == "forward" or stands_aside(chat) or request.compacted:
+        return None, 0
+    before, needed = earlier(reading, lineage), _needed(request, rules)
+    tokens = list(reading.scaled_tokens)
+    for at, stored in replay(reading.places, lineage).repeated:
+        tokens[at] += stored.block.tokens
+    outside = reading.tokens - sum(reading.scaled_tokens)
+    room = room_of(window, needed, outside)
+    if sum(tokens) <= (room.aim if before else room.most):
+        return None, 0
+    steps = steps_of(chat)
+    before = complete(before, steps)
+    omission = select(chat, steps, tokens, before, room)
+    left = tokens_left(chat, reading.scaled_tokens, omission)
+    if rules.policy.overflow == "observe":
+        return None, round(sum(reading.scaled_tokens) - sum(left))
+    seen: Chat | None = (yield Trim(chat, omission)) if omission else None
+    return (None if seen is None else view_of(reading, lineage, seen, omission, left, before)), 0
+
+
+def _needed(request: Request, rules: Rules) -> int:
+    """Tokens to keep free for the answer, however long it may be."""
+    return answer_room(request.reading.chat, request.window_tokens, rules.policy.pressure.reply_reserve_tokens)
+
+
+def _limited(decision: Decision, request: Request, rules: Rules) -> Decision:
+    """The decision with a shorter answer asked for, where the prompt leaves no room for what the client wants."""
+    if rules.policy.overflow != "trim" or not request.is_window_shown or stands_aside(decision.reading.chat):
+        return decision
+    prompt = decision.added.own_tokens + decision.added.tokens
+    return replace(
+        decision,
+        reply_tokens=answer_limit(decision.reading.chat, prompt, request.window_tokens, _needed(request, rules)),
+    )
+
+
+def _diagnosed(request: Request, rules: Rules, past: _Past, view: View | None) -> Decision:
     """Which earlier blocks are repeated, how full the window is, and what to look for."""
     reading, lineage, policy, window = request.reading, past.lineage, rules.policy, request.window_tokens
-    own_tokens = _own_tokens(reading, lineage)
-    reply = reply_room(own_tokens, window, reading.chat.max_reply_tokens, policy.pressure.reply_reserve_tokens)
+    compacted = request.compacted
+    if view is not None:
+        reading, lineage = view.reading, view.lineage
+    own_tokens = _own_tokens(reading, lineage) + sum(block.tokens for block in compacted)
+    wanted = reading.chat.max_reply_tokens
+    reply = reply_room(own_tokens, window, wanted, policy.pressure.reply_reserve_tokens)
+    if view is not None:
+        reply = _needed(request, rules)
     replayed = replay(reading.places, lineage)
     drops_blocks = bool(replayed.tokens) and own_tokens + replayed.tokens + reply > window
     if drops_blocks:
         replayed = replace(replayed, repeated=())
+    blocks = SeenBlocks(
+        replayed.standing_tokens,
+        replayed.occurrences.union(*(block.occurrences for block in compacted)),
+        [block.text for block in (*compacted, *(() if drops_blocks else replayed.blocks))],
+    )
     diagnosis = diagnose(
         reading.chat,
         reading.history_fulls,
@@ -206,36 +307,69 @@ def _diagnosed(request: Request, rules: Rules, past: _Past) -> Decision:
         lineage,
         _conversation(request, rules, lineage),
         pressure(own_tokens + replayed.tokens, window, reply),
-        replayed.standing_tokens,
         policy,
-        replayed.occurrences,
+        blocks,
         rules.signals.asides,
-        () if drops_blocks else [stored.block.text for stored in replayed.standing],
+        makes_room=view is not None,
     )
-    return Decision(reading, past.shape, diagnosis, own_tokens, replayed, drops_blocks)
+    return Decision(request.reading, past.shape, diagnosis, own_tokens, replayed, drops_blocks, view=view)
 
 
-def _recalled(decision: Decision, rules: Rules) -> Generator[Lookup, Any, Decision]:
-    """Look up what was diagnosed to be missing, and fit it into the budget and the window."""
-    diagnosis, chat = decision.diagnosis, decision.reading.chat
-    query, budget, kind, now = diagnosis.query, diagnosis.budget, diagnosis.kind, diagnosis.pressure
-    assert query is not None and budget is not None and kind is not None
+def _reminders(decision: Decision, request: Request) -> Generator[Lookup, Any, tuple[Candidate, ...]]:
+    """Look up what somebody asked for, as far as the model does not see it and something can be added."""
+    wanted = request.reminders.get(decision.conversation, ())
+    if not wanted or decision.diagnosis.anchor < 0:
+        return ()
     try:
-        if diagnosis.ask_journal:  # the last human message is gone from the request
+        found: tuple[Candidate, ...] = yield Reminders(request.speaker.tenant, wanted)
+    except FAILED:  # they wait on
+        return ()
+    told = decision.replayed.occurrences
+    return tuple(
+        one for one in found if not (one.memory.occurrence in told or _is_seen(one, decision.diagnosis.lineage))
+    )
+
+
+def _is_seen(candidate: Candidate, lineage: Lineage) -> bool:
+    """Whether the model still sees the message of a passage."""
+    index = lineage.head.index_of(candidate.memory.occurrence) if lineage.head is not None else None
+    if index is None or index in lineage.held:
+        return index is not None
+    return any(of_head == index and at not in lineage.changed for at, of_head in enumerate(lineage.kept))
+
+
+def _recalled(decision: Decision, rules: Rules, reminders: tuple[Candidate, ...]) -> Generator[Lookup, Any, Decision]:
+    """Look up what was diagnosed to be missing, and fit it into the budget and the window, behind reminders."""
+    diagnosis, chat = decision.diagnosis, decision.sent.chat
+    query, kind, now = diagnosis.query, diagnosis.kind or BlockKind.RECALL, diagnosis.pressure
+    budget = reminder_budget(diagnosis.budget, reminders, now) if reminders else diagnosis.budget
+    if budget is None:
+        return replace(decision, note=Note.WINDOW_FULL)
+    recalled = Recalled((), False, "somebody asked for passages")
+    try:
+        if query is not None and diagnosis.ask_journal:  # the last human message is gone from the request
             stored = yield StoredMessages(query.tenant, diagnosis.ask_journal)
             question = "\n".join(message.text for message in stored.values())
             query = replace(query, text=f"{question}\n{query.text}".strip())
             decision = replace(decision, diagnosis=replace(diagnosis, query=query))
-        recalled = yield query
+        if query is not None:
+            recalled = yield query
     except FAILED as failure:
-        return replace(decision, note=_note_of(failure))
+        if not reminders:
+            return replace(decision, note=_note_of(failure))
     early = Note.INDEXING if recalled.is_too_early else None
+    if reminders:
+        wanted = {one.memory.id for one in reminders}
+        others = (one for one in recalled.candidates if one.memory.id not in wanted)
+        recalled = replace(recalled, candidates=(*reminders, *others), admitted=True)
     decision = replace(decision, recalled=recalled)
     account = recalled.account
     if not recalled.admitted and account is None:
         return replace(decision, note=early or Note.NOTHING_RELEVANT)
     anchor, role = place(chat, diagnosis.anchor, rules.policy.memory.placement)
-    block, cut = pack(recalled.candidates, beside_account(budget, account, query), kind, query.text)
+    if query is not None:
+        budget = beside_account(budget, account, query)
+    block, cut = pack(recalled.candidates, budget, kind, query.text if query else "")
     decision = replace(decision, cut=cut)
     if account is not None:
         block = with_account(block, account)
@@ -260,7 +394,7 @@ def _current_facts(facts: FactQuery) -> Generator[Lookup, Any, CurrentFacts | No
 
 def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, current: CurrentFacts) -> Decision:
     """Tell facts in front of what the block quotes, or in a block of their own, where they fit into the window."""
-    diagnosis, block, reading, lineage = decision.diagnosis, decision.block, decision.reading, decision.lineage
+    diagnosis, block, reading, lineage = decision.diagnosis, decision.block, decision.sent, decision.lineage
     if diagnosis.sheds and block is None:
         return decision
     chat, now = reading.chat, diagnosis.pressure

@@ -13,9 +13,25 @@ from palimpsest.core.block.explanation import explanation
 from palimpsest.core.block.placement import Replay, insertions
 from palimpsest.core.block.pressure import pressure
 from palimpsest.core.facts.choice import FactChoice
+from palimpsest.core.overflow.view import View, cut_of
 from palimpsest.core.reading import Reading
-from palimpsest.domain import Added, Block, Diagnosis, Insertion, Json, Lineage, Note, Recalled, Shape
+from palimpsest.domain import (
+    Added,
+    Block,
+    BlockKind,
+    Diagnosis,
+    Insertion,
+    Json,
+    Lineage,
+    NewCut,
+    Note,
+    Recalled,
+    Shape,
+)
 from palimpsest.domain.frozen import frozen
+
+UNTOLD = (Note.DEADLINE, Note.FAULT, Note.INDEXING, Note.TOO_LONG)
+"""Why nothing of a new cut came back that may come back at the next request."""
 
 
 @frozen
@@ -30,7 +46,7 @@ class Decision:
     reading: Reading
     shape: Shape  # with what a provider that holds the history need not be sent again
     diagnosis: Diagnosis  # holds the speaker, the conversation, the lineage and the pressure
-    own_tokens: int  # of the request as the client sent it, what the provider holds included
+    own_tokens: int  # of what goes upstream of the client's own, what the provider holds included
     replayed: Replay = field(default_factory=Replay)
     drops_blocks: bool = False  # the earlier ones do not fit any more
     block: Block | None = None
@@ -39,10 +55,39 @@ class Decision:
     recalled: Recalled | None = None
     cut: Mapping[int, str] = field(default_factory=dict)
     fact_choice: FactChoice | None = None  # the facts in the block, and what became of the others; None: not looked up
+    is_unlinked: bool = False  # what it continues could not be looked up
+    view: View | None = None  # what the model gets where old messages stay behind; blocks stand in its messages
+    reply_tokens: int | None = None  # the longest answer that is asked for; None: as the client wants it
+    would_trim_tokens: int = 0  # that the overflow policy would take out if it were `trim`
 
     @property
     def lineage(self) -> Lineage:
-        return self.diagnosis.lineage
+        """Of what the client sent."""
+        return self.view.client_lineage if self.view else self.diagnosis.lineage
+
+    @property
+    def sent(self) -> Reading:
+        """What goes upstream of what the client sent."""
+        return self.view.reading if self.view else self.reading
+
+    @property
+    def client_anchor(self) -> int:
+        """`anchor` in the messages that the client sent."""
+        has_moved = self.view is not None and 0 <= self.anchor < len(self.view.origins)
+        return self.view.origins[self.anchor] if self.view and has_moved else self.anchor
+
+    @property
+    def client_tokens(self) -> int:
+        """Tokens of the request as the client sent it, what the provider holds included."""
+        return self.view.client_tokens if self.view else self.own_tokens
+
+    @property
+    def window_cut(self) -> NewCut:
+        """What stays behind of the conversation from here on."""
+        if self.view is None:
+            return NewCut()
+        is_untold = self.view.is_new and self.block is None and (self.lineage.head is None or self.note in UNTOLD)
+        return cut_of(self.view, self.reading, self.lineage, is_untold=is_untold)
 
     @property
     def conversation(self) -> str:
@@ -64,6 +109,14 @@ class Decision:
         return self.block.tokens if self.block else 0
 
     @property
+    def reminders(self) -> tuple[int, ...]:
+        """The passages in the block that somebody asked for."""
+        if self.recalled is None or self.block is None or self.block.kind is BlockKind.FACTS:
+            return ()
+        found = self.recalled.candidates
+        return tuple(one.memory.id for one in found if one.is_reminder and one.memory.id not in self.cut)
+
+    @property
     def insertions(self) -> tuple[Insertion, ...]:
         """What to add to the request, earlier blocks first."""
         return insertions(self.replayed, (self.anchor, self.block) if self.block else None)
@@ -71,10 +124,33 @@ class Decision:
     @property
     def explain(self) -> Json:
         """What `palimpsest explain` shows."""
-        return explanation(self.diagnosis, self.note, self.recalled, self.block, self.cut, self.added, self.fact_choice)
+        told = (
+            replace(self.diagnosis, lineage=self.lineage),
+            self.note,
+            self.recalled,
+            self.block,
+            self.cut,
+            self.added,
+            self.fact_choice,
+        )
+        return explanation(*told) | ({"overflow": overflow} if (overflow := self._overflow) else {})
+
+    @property
+    def _overflow(self) -> Json:
+        told: Json = {}
+        if (view := self.view) is not None:
+            counts = {
+                "dropped": len(view.omission.drops),
+                "stubs": len(view.omission.stubs),
+                "clips": len(view.omission.clips),
+            }
+            told = {"trimmed_tokens": view.trimmed_tokens, **counts, "is_new": view.first_new >= 0}
+        if self.reply_tokens is not None:
+            told["reply_tokens"] = self.reply_tokens
+        return told | ({"would_trim_tokens": self.would_trim_tokens} if self.would_trim_tokens else {})
 
     def bare(self, note: Note, window_tokens: int) -> Decision:
         """The decision where the request is forwarded as the client sent it; `note` says why."""
-        now = pressure(self.own_tokens, window_tokens, self.diagnosis.pressure.reply_tokens)
-        diagnosis = replace(self.diagnosis, pressure=now)
-        return Decision(self.reading, self.shape, diagnosis, self.own_tokens, note=note, recalled=self.recalled)
+        now = pressure(self.client_tokens, window_tokens, self.diagnosis.pressure.reply_tokens)
+        diagnosis = replace(self.diagnosis, pressure=now, lineage=self.lineage)
+        return Decision(self.reading, self.shape, diagnosis, self.client_tokens, note=note, recalled=self.recalled)

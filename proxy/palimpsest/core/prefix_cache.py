@@ -104,11 +104,16 @@ def _change_by_client(decision: Decision, head: Head) -> int | None:
 
 
 def _change_by_us(decision: Decision, head: Head) -> int | None:
-    """The first message of the request before whose block is gone, or in front of which there is a new one."""
+    """The first message of the request before whose block is gone, in front of which there is a new one, or that was
+    left out.
+    """
     standing = {stored.occurrence for stored in decision.replayed.standing}
     gone = (head.index_of(stored.occurrence) for stored in head.blocks if stored.occurrence not in standing)
     places = [at for at in gone if at is not None]
     if decision.block is not None and decision.anchor >= 0:
-        at = bisect_left(decision.reading.places, decision.anchor)
+        at = bisect_left(decision.reading.places, decision.client_anchor)
+        places += [index for index in decision.lineage.kept[at : at + 1] if 0 <= index < head.request_length]
+    if decision.view is not None and decision.view.first_new >= 0:
+        at = bisect_left(decision.reading.places, decision.view.first_new)
         places += [index for index in decision.lineage.kept[at : at + 1] if 0 <= index < head.request_length]
     return min(places, default=None)

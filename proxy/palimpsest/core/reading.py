@@ -22,7 +22,7 @@ class Reading:
 
     `prints` are of all `chat.messages`, in order. `tokens` are of the prompt as the client sent it, tools included;
     `tools_tokens` of those alone, in the model's encoding; `history_tokens` of its history alone, needed only where
-    the provider holds what stands in front (`chat.held`).
+    the provider holds what stands in front (`chat.held`); `message_tokens` of each message, in the model's encoding.
     """
 
     chat: Chat
@@ -30,6 +30,7 @@ class Reading:
     tokens: int
     history_tokens: int = 0
     tools_tokens: int = 0
+    message_tokens: Sequence[int] = ()
     new_bytes: int = field(default=0, compare=False)  # of what was not read before, about: how much work it is
 
     def extend(self, before: Reading, same: int) -> Reading:
@@ -45,15 +46,15 @@ class Reading:
         cut = len(before.places) if same == len(before.prints) else bisect_left(before.places, same)
         added = [*zip(range(same, len(self.prints)), self.chat.messages[same:], self.prints[same:], strict=True)]
         said = [one for one in added if not one[1].is_instruction]
-        new = [print for _, _, print in said]
+        new = [fingerprint for _, _, fingerprint in said]
         known = self.__dict__
         known["places"] = PersistentList.of(before.places).then(cut, [at for at, _, _ in said])
         known["history_prints"] = PersistentList.of(before.history_prints).then(cut, new)
         known["instruction_prints"] = (
             *before.instruction_prints[: same - cut],
-            *(print for _, message, print in added if message.is_instruction),
+            *(fingerprint for _, message, fingerprint in added if message.is_instruction),
         )
-        known["history_fulls"] = before.history_fulls[:cut] + array("q", [print.full for print in new])
+        known["history_fulls"] = before.history_fulls[:cut] + array("q", [fingerprint.full for fingerprint in new])
         known["opaque"] = (
             *before.opaque[: bisect_left(before.opaque, cut)],
             *(index for index, (_, message, _) in enumerate(said, cut) if message.opaque),
@@ -68,6 +69,13 @@ class Reading:
         """Indexes into `chat.messages` of the history, which is what lineage compares."""
         return tuple(at for at, message in enumerate(self.chat.messages) if not message.is_instruction)
 
+    @cached_property
+    def scaled_tokens(self) -> Sequence[float]:
+        """The model's own tokens of each message."""
+        total = sum(self.message_tokens) + self.tools_tokens
+        ratio = self.tokens / total if total else 0.0
+        return [tokens * ratio for tokens in self.message_tokens]
+
     @property
     def history(self) -> Sequence[Message]:
         return self.chat.history
@@ -79,7 +87,7 @@ class Reading:
     @cached_property
     def history_fulls(self) -> array[int]:
         """The whole fingerprints of the history."""
-        return array("q", [print.full for print in self.history_prints])
+        return array("q", [fingerprint.full for fingerprint in self.history_prints])
 
     @cached_property
     def opaque(self) -> tuple[int, ...]:
@@ -89,4 +97,4 @@ class Reading:
     @cached_property
     def instruction_prints(self) -> tuple[Fingerprint, ...]:
         messages = zip(self.prints, self.chat.messages, strict=True)
-        return tuple(print for print, message in messages if message.is_instruction)
+        return tuple(fingerprint for fingerprint, message in messages if message.is_instruction)

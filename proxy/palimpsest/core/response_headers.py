@@ -32,6 +32,9 @@ def headers_of(decision: Decision, turn_id: str, note: Note | None) -> Headers:
         added_share=f"{added.share:.2f}",
         recalled=str(len(decision.block.occurrences) if decision.block else 0),
         facts=str(told) if (told := _facts_told(decision)) else "",
+        trimmed_tokens=str(decision.view.trimmed_tokens) if decision.view else "",
+        would_trim_tokens=str(decision.would_trim_tokens or ""),
+        reply_tokens=str(decision.reply_tokens or ""),
         note=note.value if note else "",
     )
 
@@ -50,6 +53,10 @@ def log_fields(decision: Decision, turn_id: str, note: Note | None) -> LogFields
         fields |= {"added_tokens": added.tokens, "added_share": round(added.share, 3)}
     if told := _facts_told(decision):
         fields["facts"] = told
+    if decision.view is not None:
+        fields["trimmed_tokens"] = decision.view.trimmed_tokens
+    if decision.would_trim_tokens:
+        fields["would_trim_tokens"] = decision.would_trim_tokens
     return fields | ({"note": note.value} if note else {})
 
 

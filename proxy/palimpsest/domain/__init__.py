@@ -18,7 +18,17 @@ from palimpsest.domain.archive import (
     Turn,
     Whole,
 )
-from palimpsest.domain.blocks import BLOCK_CLOSE, BLOCK_OPEN, Added, Block, BlockKind, Budget, StoredBlock
+from palimpsest.domain.blocks import (
+    BLOCK_CLOSE,
+    BLOCK_OPEN,
+    COMPACTED_ROLE,
+    Added,
+    Block,
+    BlockKind,
+    Budget,
+    Compacted,
+    StoredBlock,
+)
 from palimpsest.domain.costs import ASSIST_ROLES, AssistRole, Cost, Rebuild, Usage
 from palimpsest.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier
 from palimpsest.domain.facts import (
@@ -66,6 +76,7 @@ from palimpsest.domain.memories import (
     Span,
     Teller,
 )
+from palimpsest.domain.overflow import Cut, NewCut, Omission, Trim
 from palimpsest.domain.persistent_list import PersistentList
 from palimpsest.domain.requests import (
     REQUEST_HEADER,

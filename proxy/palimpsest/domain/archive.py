@@ -1,6 +1,4 @@
-"""
-Turns on their way to the archive: the request as a diff, its answer, and the form in which both are stored.
-"""
+"""Turns on their way to the archive: the request as a diff, its answer, and the form in which both are stored."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from palimpsest.domain.blocks import Block
 from palimpsest.domain.costs import Cost
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.history import Event, LinkKind, Role, Shape
+from palimpsest.domain.overflow import NewCut
 from palimpsest.domain.requests import Fingerprint, Json, Message
 
 TURN_PREFIX = "t-"  # of a turn's id: tells it from a conversation's
@@ -23,7 +22,7 @@ class NewMessage:
     """A message to journal: its place in the request's history and what is needed to find it again."""
 
     message: Message
-    print: Fingerprint
+    fingerprint: Fingerprint
     position: int  # index in the request's whole message list, what the provider holds counted in front
     flags: int = 0
     tokens: int = 0
@@ -68,6 +67,7 @@ class Turn:
     created_at: float
     block: Block | None = None
     anchor: int = -1  # position of the message that carries the block
+    quotes: tuple[int, ...] = ()  # positions of its own new messages that the block quotes as well
     replaces_blocks: bool = False  # a restore at the cap sheds the older blocks of this conversation
     compactions: int = 0
     lost: tuple[int, ...] = ()  # occurrences that this request's compaction took away
@@ -85,6 +85,8 @@ class Turn:
     whole: Whole | None = None  # beside `kept`, which is empty then
     policy: int = 0  # number of the policy that it was decided by
     cost: Cost | None = None  # as far as it is known before the answer; None: nobody counts, as of what is imported
+    reminders: tuple[int, ...] = ()  # passages in the block because somebody asked for them
+    cut: NewCut = NewCut()  # what does not go upstream of its messages, nor of those that follow
 
     @property
     def length(self) -> int:
@@ -158,6 +160,7 @@ class Bare:
 
     tokens: int
     explain: Json
+    cut: NewCut = NewCut()
 
 
 @frozen
@@ -167,7 +170,7 @@ class Answer:
     turn_id: str
     ending: Ending
     message: Message | None = None
-    print: Fingerprint | None = None
+    fingerprint: Fingerprint | None = None
     flags: int = 0
     links: tuple[tuple[LinkKind, int], ...] = ()
     prompt_tokens: int | None = None  # as the upstream counted
@@ -182,3 +185,4 @@ class Heard:
 
     answer: Answer
     entry: Entry | None
+    tenant: str = ""  # of the turn; "" it has to be looked up

@@ -1,6 +1,4 @@
-"""
-Blocks: the text that memory adds to a request, and what it may cost.
-"""
+"""Blocks: the text that memory adds to a request, and what it may cost."""
 
 from __future__ import annotations
 
@@ -11,6 +9,10 @@ from palimpsest.domain.frozen import frozen
 BLOCK_OPEN = "<palimpsest-memory"
 
 BLOCK_CLOSE = "</palimpsest-memory>"
+
+
+COMPACTED_ROLE = "compaction"
+"""Role of a block that stands for a history: written out where its item is, and nowhere else."""
 
 
 class BlockKind(StrEnum):
@@ -68,3 +70,12 @@ class Added:
     def share(self) -> float:
         """Of the client's own; 0 of nothing."""
         return self.tokens / self.own_tokens if self.own_tokens else 0.0
+
+
+@frozen
+class Compacted:
+    """What stands for a history that the proxy compacted, and whose conversation it was, "" where nobody is named."""
+
+    block: Block
+    user: str
+    scope: str

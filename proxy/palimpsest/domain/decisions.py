@@ -1,6 +1,4 @@
-"""
-Decisions about one request: how full the window is, how much memory may say, and why it keeps silent.
-"""
+"""Decisions about one request: how full the window is, how much memory may say, and why it keeps silent."""
 
 from __future__ import annotations
 
@@ -28,6 +26,7 @@ class Note(StrEnum):
     AMBIGUOUS = "ambiguous"
     DEADLINE = "deadline"
     FAULT = "fault"
+    AWAY = "away"  # the machine that keeps the memory
     NO_TENANT = "no-tenant"
     WINDOW_FULL = "window-full"
     REPLAY_CAP = "replay-cap"  # blocks of before fill their share of the window: core/recall/diagnosis

@@ -7,6 +7,7 @@ The errors of this project, by who must act on them.
     ├── MemoryFault           the operator: a store, index or model could not do its work
     │   ├── DataFault         nobody: a record cannot be stored as it is, now or later
     │   └── AssistFault       nobody: a language model did not help, and what works without one takes over
+    ├── CompactionRefused     the client: it sent a compaction item that is not its own or out of date, 400
     ├── NotServed             the client: no upstream serves the request, 404
     └── UpstreamUnreachable   the client retries: 502, or 504 when time ran out
 
@@ -58,6 +59,16 @@ class AssistFault(MemoryFault):
     def __init__(self, text: str, outcome: AssistFailure) -> None:
         super().__init__(text)
         self.outcome = outcome
+
+
+class CompactionRefused(PalimpsestError):
+    """A compaction item of the proxy's own that cannot be gone on from. `code` is that of the error in the answer."""
+
+    http_status = 400
+
+    def __init__(self, text: str, code: str) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class NotServed(PalimpsestError):

@@ -120,7 +120,7 @@ class Fact:
 
 
 def by_tool(tool: str, who: str = "") -> FactSource:
-    """The source of what a program adds by a tool."""
+    """The source of a fact that a program added by a tool."""
     return FactSource(FactOrigin.TOOL, tool=tool, who=who)
 
 

@@ -1,6 +1,4 @@
-"""
-Conversations over time: who is speaking, what was stored of them, and how a request continues that.
-"""
+"""Conversations over time: who is speaking, what was stored of them, and how a request continues that."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ from enum import StrEnum
 from palimpsest.domain.blocks import StoredBlock
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.memories import Reach
+from palimpsest.domain.overflow import Cut
 
 
 class Role(StrEnum):
@@ -114,6 +113,7 @@ class Head:
     restored_at: int = 0  # 0: there was none, or that message is gone
     blocks: tuple[StoredBlock, ...] = ()  # said in the conversation and still to be said again, in journal order
     tokens: int = 0  # of all of it, blocks and tools included, as the upstream counted or as we did; 0 unknown
+    cut: Cut = Cut()  # what does not go upstream of its messages
 
     def index_of(self, occurrence: int) -> int | None:
         """Where an occurrence stands in the history; None: nowhere. As a rule they rise."""
@@ -145,7 +145,7 @@ class Link:
     """One trace that a stored conversation left and that this request carries."""
 
     kind: LinkKind
-    print: int
+    fingerprint: int
     conversation: str
     role: Role  # of the request that left it
     turn: int

@@ -1,6 +1,4 @@
-"""
-Memories: passages of stored messages and items made of them, the query that looks for them, and what it finds.
-"""
+"""Memories: passages of stored messages and items made of them, the query that looks for them, and what it finds."""
 
 from __future__ import annotations
 
@@ -110,13 +108,15 @@ class Candidate:
     """
     A memory with its score and, per signal, its 1-based rank (0 = not listed) and raw score.
 
-    `probability` is that of answering the question; 1 where nobody asked.
+    `probability` is that of answering the question; 1 where nobody asked. `is_reminder` where somebody asked for this
+    very passage: it stands in the block before anything else, whole or not at all.
     """
 
     memory: Memory
     score: float
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     probability: float = 1.0
+    is_reminder: bool = False
 
 
 @frozen
@@ -129,7 +129,7 @@ class AccountLine:
 
     @property
     def chars(self) -> int:
-        """As it is printed."""
+        """Characters of the line as it is printed."""
         return len(self.label) + len(self.text) + 3
 
 
@@ -147,7 +147,7 @@ class Account:
 
     @property
     def chars(self) -> int:
-        """As it is printed."""
+        """Characters of the account as it is printed."""
         return sum(line.chars for line in (*self.lines, *self.rules))
 
 

@@ -30,18 +30,18 @@ class PersistentList(Sequence[T]):
 
     @classmethod
     def of(cls, items: Sequence[T]) -> PersistentList[T]:
-        """The sequence itself where it is one of these, else a copy."""
+        """The sequence as a persistent list: itself where it is one, else a copy."""
         return items if isinstance(items, PersistentList) else cls(items)
 
     def then(self, kept: int, further: Sequence[T]) -> PersistentList[T]:
         """
-        Others behind the first items of this one.
+        The first items of this list, with others behind them.
 
         Args:
             kept: how many of these, at most all.
         """
         grown: PersistentList[T] = PersistentList.__new__(PersistentList)
-        if 0 < kept == self._count and self._is_claimed():
+        if 0 < kept == self._count and self._take_claim():
             grown._all = self._all
             self._all.extend(further)
         else:
@@ -53,8 +53,8 @@ class PersistentList(Sequence[T]):
         """How many first items are known to be the very same ones in both; there may be more."""
         return min(self._count, other._count) if isinstance(other, PersistentList) and other._all is self._all else 0
 
-    def _is_claimed(self) -> bool:
-        """Take the only claim; False: it is taken."""
+    def _take_claim(self) -> bool:
+        """Take the only claim to append; False: it is taken."""
         try:
             return self._claims.pop()
         except IndexError:

@@ -7,7 +7,7 @@ is an empty value; "could not look" raises `MemoryFault`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
@@ -187,8 +187,13 @@ class Prepared:
     `finish` too; status 0: no upstream answered, because none could be reached or the client went before. `log_fields`
     are for the log: names and numbers of ours, nobody's words.
 
-    `without` is there where something was added: call it where the upstream refuses `body` for its length. What it
-    returns takes the place of this, with the request as the client sent it; `listen` of this is then not called.
+    `bare` is the request without what memory adds, where that is not what the client sent: compaction items of ours are
+    written out in both. `answer` is the proxy's own answer, content type and body: then nothing goes upstream. With
+    `opens_with` the answer is to begin with a compaction of that reference.
+
+    `without` is there where something was added, or may be left out: await it where the upstream refuses `body` for its
+    length. What it returns takes the place of this, with the request as the client sent it where its `body` is empty;
+    `listen` of this is then not called. None: there is nothing else to send, and the refusal is the answer.
     """
 
     body: bytes
@@ -196,25 +201,68 @@ class Prepared:
     model: str = ""
     listen: Callable[[int, RawHeaders], Listener] | None = None
     log_fields: dict[str, str | int | float] = field(default_factory=dict)
-    without: Callable[[TooLong], Prepared] | None = None
+    without: Callable[[TooLong], Awaitable[Prepared | None]] | None = None
+    bare: bytes | None = None
+    answer: tuple[str, bytes] | None = None
+    opens_with: str = ""
 
 
 class Preparer(Protocol):
     """Prepares requests before they go upstream; implemented by the pipeline."""
 
     async def prepare(
-        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
+        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None, turn: str = ""
     ) -> Prepared:
         """
-        What to forward instead, what to add to the answer, and who listens to it. Never raises.
+        What to forward instead, what to add to the answer, and who listens to it. Whatever fails, it goes on.
 
         Args:
             body: None where it is larger than memory reads; it is forwarded as it was sent.
             arrived: when the request was there, by the event loop's clock: the deadline runs from then. None: now.
+            turn: its id; "": a new one.
+
+        Raises:
+            CompactionRefused: the client sent a compaction item of ours that it cannot go on from.
         """
+
+    async def counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+        """What to have counted of a request that is only to be counted. Never raises."""
 
     def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
         """Who listens to the answer to a request that memory does not act on; None: nobody."""
+
+
+@frozen
+class Passage:
+    """A request that went to its provider elsewhere, without what memory here would add."""
+
+    turn: str  # its id
+    headers: RawHeaders
+    body: bytes
+    wire: Wire
+    at: float  # Unix seconds
+    tenant: str = ""  # whose it is, where no credential tells
+    key: bytes = b""  # hash of the proxy key that its caller showed; empty: none
+    is_bare: bool = False  # what was added to it was taken out again, as it made it too long
+
+
+class TurnTaker(Preparer, Protocol):
+    """Also takes turns of requests that another proxy sent; implemented by the pipeline."""
+
+    async def take(self, passage: Passage) -> Callable[[int, RawHeaders], Listener] | None:
+        """
+        Have such a request archived, once however often it is taken. Call `written` behind the end of its answer.
+
+        Returns:
+            Who listens to its answer; None: it is not to be archived.
+
+        Raises:
+            MemoryFault: that cannot be done now.
+            WireError: it can never be read.
+        """
+
+    async def written(self, turn: str) -> bool:
+        """Wait a while until the answer to a turn is on the disk; False: it is not yet."""
 
 
 SpanKind = Literal["server", "client", "internal"]

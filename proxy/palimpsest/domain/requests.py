@@ -1,6 +1,4 @@
-"""
-Requests and answers as their senders mean them: messages, fingerprints, insertions; the same for every wire.
-"""
+"""Requests and answers as their senders mean them: messages, fingerprints, insertions; the same for every wire."""
 
 from __future__ import annotations
 

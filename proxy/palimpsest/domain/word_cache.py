@@ -1,6 +1,4 @@
-"""
-Caches of functions that keep words of messages in memory to save time: an erasure empties all of them.
-"""
+"""Caches of functions that keep words of messages in memory to save time: an erasure empties all of them."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ OBJECTS_OF_WORDS = frozenset(
 
 
 def word_cache(entries: int) -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
-    """As `functools.lru_cache`, for functions of texts."""
+    """Decorate a function of texts as `functools.lru_cache` does, so that `forget_words` can clear it."""
 
     def decorate(function: Callable[..., T]) -> _lru_cache_wrapper[T]:
         cached = lru_cache(entries)(function)

@@ -1,6 +1,4 @@
-"""
-SIGHUP: the operator's sign that the configuration is to be read anew, or that the terminal of the proxy is gone.
-"""
+"""SIGHUP: the operator's sign that the configuration is to be read anew, or that the terminal of the proxy is gone."""
 
 from __future__ import annotations
 

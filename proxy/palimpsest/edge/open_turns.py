@@ -1,6 +1,4 @@
-"""
-Open turns: requests that were prepared for somebody else who sends them, until the answer is handed over.
-"""
+"""Open turns: requests that were prepared for somebody else who sends them, until the answer is handed over."""
 
 from __future__ import annotations
 
@@ -37,12 +35,15 @@ class OpenTurns:
             _, oldest = self._open.popitem(last=False)
             _end(oldest, b"")
 
+    def remove(self, turn: str, tenant: str) -> OpenTurn | None:
+        """Whoever calls this ends the turn. None: no such turn is open for this tenant."""
+        opened = self._open.get(turn)
+        return self._open.pop(turn) if opened is not None and opened.tenant == tenant else None
+
     async def answer(self, turn: str, tenant: str, body: bytes) -> bool:
         """Take the answer, a JSON body, and wait until it is written; False: no such turn is open for this tenant."""
-        opened = self._open.get(turn)
-        if opened is None or opened.tenant != tenant:
+        if (opened := self.remove(turn, tenant)) is None:
             return False
-        del self._open[turn]
         if (listener := _end(opened, body)) is not None:
             await listener.committed()
         return True

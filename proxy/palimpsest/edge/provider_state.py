@@ -108,7 +108,7 @@ class ProviderState:
             return False
         tenant, named = key.tenant, {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
         user, scope = map(self._stored, whose(named, await parsed(body), self._signals, key))
-        prints = {print for _, print in reply_links(ids, tenant_key(self._secret, tenant))}
+        prints = {fingerprint for _, fingerprint in reply_links(ids, tenant_key(self._secret, tenant))}
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 if await self._journal.handed_out(tenant, prints, user, scope) == prints:

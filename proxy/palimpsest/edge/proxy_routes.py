@@ -17,26 +17,29 @@ from starlette.types import Receive, Scope, Send
 
 from palimpsest.core.caller.proxy_keys import Key, ProxyKeys
 from palimpsest.domain import Ending, Mode, RawHeaders
-from palimpsest.domain.errors import NotServed, UpstreamUnreachable
+from palimpsest.domain.errors import CompactionRefused, NotServed, UpstreamUnreachable
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Body, Prepared, Preparer, Sender, Tracer, UpstreamAnswer
 from palimpsest.edge.first_look import BufferedAnswer
 from palimpsest.edge.http import CUT, LEAVING
 from palimpsest.edge.key_limits import KeyLimits, NotAllowed
+from palimpsest.edge.own_answer import OpenedAnswer, OwnAnswer
 from palimpsest.edge.provider_state import ProviderState, StateNotShared
 from palimpsest.edge.relay import Relay
 from palimpsest.edge.request_id import request_id, with_request_id
 from palimpsest.edge.request_log import RequestLog, end, server_span, within
 from palimpsest.edge.room import BOUNDLESS, ROOM, Room
+from palimpsest.edge.socket import EXTENSIONS, SocketMemory, converse
 from palimpsest.edge.tunnel import can_switch, tunnel
 from palimpsest.edge.upload import BodyTooLarge, ClientGone, Copies, Upload
 from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.tracing import NO_SPAN, NO_TRACER
 from palimpsest.upstream.routing import needs_model
 from palimpsest.upstream.upgraded import UpgradedAnswer
+from palimpsest.wire import responses
 from palimpsest.wire.json_body import MAX_BODY_BYTES, model_of
 from palimpsest.wire.refusal import refusal_of
-from palimpsest.wire.registry import wire_of
+from palimpsest.wire.registry import counting_wire_of, wire_of
 
 # Readers disagree on what these mean: what is checked here might not be what is opened there.
 _STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?:/|%2[fF]|;|$)")
@@ -80,7 +83,9 @@ class ProxyRoutes:
             answered: told the status of each answer, but for requests that were refused here.
         """
         self._needs_model = needs_model(policy.upstreams)
+        self._joins_sockets = policy.memory.websockets == "remember" and policy.memory.mode is not Mode.OFF
         self._declines_sockets = policy.memory.websockets == "decline" and policy.memory.mode is not Mode.OFF
+        self._trims = policy.overflow == "trim" and policy.memory.mode is not Mode.OFF
         self._limit_bytes = policy.limits.body_bytes
         self._copies = Copies(min(MAX_BODY_BYTES, self._limit_bytes), policy.memory.deadline_ms / 1000)
         self._pipeline = pipeline
@@ -128,7 +133,7 @@ class ProxyRoutes:
             )
             await relay.refuse(503, "overloaded", text)
         elif self._declines_sockets and can_switch(scope) and wire_of("POST", path) is not None:
-            text = "a WebSocket would pass without memory (memory.websockets of the proxy): use HTTP"
+            text = "WebSockets are declined here (memory.websockets of the proxy): use HTTP"
             await relay.refuse(426, "websocket_declined", text)
         else:
             room.begin()
@@ -140,6 +145,8 @@ class ProxyRoutes:
                 await self._forward(scope, path, key, headers, upload, relay)
             except ClientGone:
                 pass
+            except CompactionRefused as refused:
+                await relay.refuse(refused.http_status, refused.code, str(refused))
             except NotAllowed as refused:
                 await relay.refuse(403, "not_allowed_for_key", str(refused))
             except StateNotShared as refused:
@@ -154,11 +161,17 @@ class ProxyRoutes:
     async def _forward(
         self, scope: Scope, path: str, key: Key | None, headers: RawHeaders, upload: Upload, relay: Relay
     ) -> None:
+        socket: SocketMemory | None = None
+        if self._joins_sockets and can_switch(scope) and wire_of("POST", path) is responses:
+            headers = [header for header in headers if header[0] != EXTENSIONS]
+            socket = SocketMemory(self._pipeline, key, headers, self._limits, self._state)
         outgoing = await self._prepare(scope["method"], path, key, headers, upload)
         query = scope["query_string"].decode("latin-1")
         relay.take(outgoing.prepared)
         answer: UpstreamAnswer | None = None
         try:
+            if outgoing.prepared.answer is not None:
+                return await relay.forward(OwnAnswer(*outgoing.prepared.answer))
             target = f"{path}?{query}" if query else path
             model = outgoing.prepared.model or (_model_in(query) if self._needs_model else "")
 
@@ -167,10 +180,15 @@ class ProxyRoutes:
 
             try:
                 with upload.attended():
-                    answering = _answer(outgoing, send, relay)
+                    answering, opens_with = _answer(outgoing, send, relay), outgoing.prepared.opens_with
                     del outgoing  # an answer may take minutes
                     answer = await answering
-                    await (tunnel(scope, answer) if isinstance(answer, UpgradedAnswer) else relay.forward(answer))
+                    if opens_with:
+                        answer = OpenedAnswer(answer, opens_with)
+                    if isinstance(answer, UpgradedAnswer) and socket is not None:
+                        await converse(scope, answer, socket, self._limit_bytes)
+                    else:
+                        await (tunnel(scope, answer) if isinstance(answer, UpgradedAnswer) else relay.forward(answer))
             finally:  # whoever has the whole answer may go, and closing it takes its time: that is not attended
                 if answer is not None:
                     await answer.aclose()
@@ -206,8 +224,20 @@ class ProxyRoutes:
                 prepared = await self._pipeline.prepare(headers, body, wire, arrived)
                 if prepared.body == (body or b""):
                     return Outgoing(prepared, headers, sent)
+            dropped = (b"content-encoding", b"accept-encoding" if prepared.opens_with else b"")
+            plain = [header for header in headers if header[0] not in dropped]
+            without = (headers, sent) if prepared.bare is None else (plain, prepared.bare)
+            return Outgoing(prepared, plain, prepared.body, without)
+        if self._trims and (counted := counting_wire_of(method, path)) is not None:
+            sent = await upload.whole()
+            async with self._copies.copy(sent, headers) as body:
+                if self._state is not None:
+                    await self._state.check_body(key, headers, body)
+                prepared = Prepared(b"") if body is None else await self._pipeline.counted(headers, body, counted)
+                if prepared.body in (b"", body):
+                    return Outgoing(prepared, headers, sent)
             plain = [header for header in headers if header[0] != b"content-encoding"]
-            return Outgoing(prepared, plain, prepared.body, (headers, sent))
+            return Outgoing(prepared, plain, prepared.body)
         checks = self._state if method == "POST" and not _is_form(headers) else None
         if checks is not None or (self._needs_model and _is_json(headers)):
             sent = await upload.whole()
@@ -225,8 +255,10 @@ class ProxyRoutes:
 async def _answer(
     outgoing: Outgoing, send: Callable[[RawHeaders, Body], Awaitable[UpstreamAnswer]], relay: Relay
 ) -> UpstreamAnswer:
-    """The upstream's answer; if memory made the prompt too long, the answer to the client's own request."""
+    """The upstream's answer; if the prompt is too long, the answer to the client's own request, or to a shorter one."""
     without, sent = outgoing.prepared.without, outgoing.sent
+    if without is not None and sent is None:
+        sent = outgoing.headers, outgoing.body
     sending = send(outgoing.headers, outgoing.body)
     del outgoing
     answer = await sending
@@ -238,10 +270,13 @@ async def _answer(
     except BaseException:
         await looked_at.aclose()
         raise
-    if refused is None:
+    if refused is None or (instead := await without(refused)) is None:
         return looked_at
     await looked_at.aclose()
-    relay.take(without(refused))
+    relay.take(instead)
+    if instead.body:
+        headers, body = [header for header in sent[0] if header[0] != b"content-encoding"], instead.body
+        return await send(headers, body)
     return await send(*sent)
 
 

@@ -1,6 +1,4 @@
-"""
-Answers of the proxy's own endpoints: JSON that no cache keeps, and errors in the shape that OpenAI clients know.
-"""
+"""Answers of the proxy's own endpoints: JSON that no cache keeps, and errors in the shape that OpenAI clients know."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The description of this proxy on `/healthz`: enough to tell proxies apart, and nothing about what they hold.
-"""
+"""The description of this proxy on `/healthz`: enough to tell proxies apart, and nothing about what they hold."""
 
 from __future__ import annotations
 
@@ -21,6 +19,7 @@ def self_description(policy: Policy, environment: Mapping[str, str]) -> Json:
 
 
 def installation(policy: Policy) -> str:
-    """A hash of data folder and upstreams, so that `wrap` never uses a proxy with another memory or provider."""
+    """A hash of data folder, server and upstreams: `wrap` never uses a proxy with another memory or provider."""
     settings = [str(policy.data.resolve()), [upstream.model_dump(mode="json") for upstream in policy.upstreams]]
+    settings += [policy.server.url] if policy.server.url else []
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:FINGERPRINT_CHARS]

@@ -31,19 +31,30 @@ async def tunnel(scope: Scope, answer: UpgradedAnswer) -> None:
     Raises:
         UpstreamUnreachable: the server cannot hand over its connection; ours can (`edge.http`).
     """
-    if not can_switch(scope):
-        raise UpstreamUnreachable("passing a WebSocket: this server cannot; run palimpsest serve")
+    client = open_tunnel(scope, answer, answer.early)
     log.info("a WebSocket passes through, without memory", path=scope["path"])
-    client: asyncio.Transport = scope["extensions"][SWITCH]()
     # both are checked and joined without a pause, in which one could end unheard
-    lines = [b"%s: %s\r\n" % header for header in answer.headers]
-    client.write(b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n")
-    client.write(b"".join([*lines, b"\r\n", answer.early]))
     if client.is_closing() or answer.transport.is_closing():
         client.close()
         return
     ends = [_End(client, answer.transport), _End(answer.transport, client)]
     await asyncio.wait([end.over for end in ends])
+
+
+def open_tunnel(scope: Scope, answer: UpgradedAnswer, early: bytes) -> asyncio.Transport:
+    """
+    Send the client the upstream's 101, and what is to follow it; returns the client's connection.
+
+    Raises:
+        UpstreamUnreachable: as of `tunnel`.
+    """
+    if not can_switch(scope):
+        raise UpstreamUnreachable("passing a WebSocket: this server cannot; run palimpsest serve")
+    client: asyncio.Transport = scope["extensions"][SWITCH]()
+    lines = [b"%s: %s\r\n" % header for header in answer.headers]
+    client.write(b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n")
+    client.write(b"".join([*lines, b"\r\n", early]))
+    return client
 
 
 class _End(asyncio.Protocol):

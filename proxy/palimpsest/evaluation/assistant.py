@@ -1,6 +1,4 @@
-"""
-The benchmarks' language model in a role of memory: asked as the proxy asks it, and what it costs.
-"""
+"""The benchmarks' language model in a role of memory: asked as the proxy asks it, and what it costs."""
 
 from __future__ import annotations
 

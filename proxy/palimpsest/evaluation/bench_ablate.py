@@ -65,7 +65,7 @@ AS_IT_IS = Variant("policy", "as it is")
 
 
 def variants() -> tuple[Variant, ...]:
-    """All that are measured, those of one store beside each other."""
+    """All variants that are measured, those of one store beside each other."""
     return (
         AS_IT_IS,
         *(Variant("signal left out", name, Recipe(weights={**WEIGHTS, name: 0.0})) for name in WEIGHTS),
@@ -90,6 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     every = variants()
     keys: tuple[Variant | int, ...] = (*every, *BUDGETS_CHARS)
@@ -128,10 +129,7 @@ async def ask(store: Store, conversation: Conversation, variant: Variant) -> dic
 
 
 async def compressed(embedder: CachedEmbedder, conversation: Conversation) -> dict[str, list[Sequence[float]]]:
-    """
-    For every way to keep vectors and every question: shares of what is nearest by exact vectors and exact questions
-    that are found, for each of `DEPTHS`, and the share of the evidence among the nearest `EVIDENCE_DEPTH`.
-    """
+    """By way to keep vectors, for each question: shares of the nearest passages and of evidence that it finds."""
     chunks = chunks_of(conversation)
     held, of = (await Nearest.of(chunks, embedder)).vectors, np.array([chunk.messages[0] for chunk in chunks])
     asked = _known(conversation)
@@ -159,6 +157,8 @@ def report(
     seed: int,
 ) -> Report:
     """
+    Make the report: tables, JSON and notes of what was found.
+
     Args:
         found: by variant, and of the policy as it is by budget; the questions in the same order everywhere.
         kept: by way to keep vectors, for each question what `compressed` returns.
@@ -215,6 +215,7 @@ def report(
 
 
 def _known(conversation: Conversation) -> list[Question]:
+    """The questions whose evidence is known."""
     return [question for question in conversation.questions if question.evidence]
 
 

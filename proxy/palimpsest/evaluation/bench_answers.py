@@ -113,6 +113,7 @@ class Row:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     models.add_arguments(parser)
     moments = "compacted: the client kept its last messages; new: the same user begins another conversation (compacted)"
     parser.add_argument("--moment", choices=("compacted", "new"), default="compacted", help=moments)
@@ -122,6 +123,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     answers = cache_folder(ModelPolicy()).parent.parent / "evaluation" / "answers.db"
     async with models.opened(given, file=answers) as model:
         if model is None:
@@ -170,14 +172,14 @@ async def _prompted(proxy: RunningProxy, talk: Talk, moment: str) -> AsyncIterat
 
 
 async def past(proxy: RunningProxy, talk: Talk) -> None:
-    """Bring the chat to the proxy."""
+    """Send a chat to the proxy, and wait until it is indexed."""
     for stop in [*talk.turns[TURNS_A_REQUEST - 1 :: TURNS_A_REQUEST], *talk.turns[-1:]]:
         await proxy.send([SYSTEM, *talk.messages[:stop]], talk.text(stop), **headers_of(talk, ""))
     await proxy.indexed()
 
 
 async def _past(proxy: RunningProxy, talk: Talk, moment: str) -> list[Json]:
-    """Bring the chat, and come to the moment of the questions: what the client shows before each."""
+    """Send a chat up to the moment of the questions: the messages that a client shows before each."""
     headers = headers_of(talk, "")
     await past(proxy, talk)
     if moment == "new":
@@ -224,6 +226,7 @@ def _assistant(path: Path) -> list[str]:
 
 
 def report(data: Sequence[str], moment: str, model: str, rows: Sequence[Row], seed: int) -> Report:
+    """Make the report: tables, JSON and notes of what was found."""
     groups = {"all": list(rows)}
     for row in rows:
         groups.setdefault(row.kind, []).append(row)
@@ -272,6 +275,7 @@ def report(data: Sequence[str], moment: str, model: str, rows: Sequence[Row], se
 
 
 def _told(rows: Sequence[Row], seed: int) -> dict[str, Any]:
+    """The figures of these results as JSON."""
     right = {name: [row.right(name) for row in rows] for name in CONTEXTS}
     f1 = {name: [row.f1(name) for row in rows] for name in CONTEXTS}
     chars = (sum(len(str(message["content"])) for message in row.prompted.prompts["memory"]) for row in rows)
@@ -296,6 +300,7 @@ def _mean(values: Iterable[bool]) -> float:
 
 
 def _gap(held: Mapping[str, Any]) -> str:
+    """How much of the gap is closed, in words, with its interval."""
     gap = held["gap_closed"]
     if gap["value"] is None:
         return "-"
@@ -303,5 +308,6 @@ def _gap(held: Mapping[str, Any]) -> str:
 
 
 def _draw(figure: Figure, told: Mapping[str, Any]) -> None:
+    """Draw the picture of the report."""
     heights = {name: [held["right"][name]["value"] for held in told.values()] for name in CONTEXTS}
     bars(figure, "Right answers", [*told], heights)

@@ -47,11 +47,13 @@ class Five:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     systems_flag(parser)
     parser.add_argument("--sizes", default=SIZES, metavar="N[,N]", help=f"passages, for time ({SIZES})")
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     compared: dict[str, list[Five]] = {}
     floors: dict[float, list[Five]] = {floor: [] for floor in FLOORS}
@@ -105,6 +107,8 @@ async def dense(
 
 def first_five(messages: Sequence[int], gold: set[int]) -> Five:
     """
+    Score the first five passages of a ranking.
+
     Args:
         messages: of the passages that came, best first, at most five; a message may come twice.
     """
@@ -141,6 +145,7 @@ def report(
     searches: Sequence[Search],
     messages: Sequence[Indexing],
 ) -> Report:
+    """Make the report: tables, JSON and notes of what was found."""
     told = {name: means(rows) for name, rows in compared.items()}
     by_floor = [{"floor": floor, **means(rows)} for floor, rows in floors.items()]
     by_kind = {name: means(rows) for name, rows in kinds.items()}
@@ -208,6 +213,7 @@ def report(
 
 
 async def _indexing(conversations: Sequence[Conversation]) -> list[Indexing]:
+    """Measure indexing with a fresh embedding model, which has no cache."""
     model = LocalEmbedder(ModelPolicy(), Metrics())  # not the one with a cache
     try:
         if not await model.warm():

@@ -82,12 +82,12 @@ class ScorableQuestion:
 
     @property
     def evidence(self) -> str:
-        """What OE shows."""
+        """The text of the evidence, as OE shows it."""
         return "\n".join(f"[{day}]\n{turn}" for day, turn in zip(self.days, self.turns, strict=True))
 
     @property
     def answer(self) -> str:
-        """What a reader should say; "" where no reader is asked."""
+        """The answer that a reader should give; "" where no reader is asked."""
         return "" if self.question.category in UNANSWERED else self.question.answer or ""
 
 
@@ -105,12 +105,13 @@ class Scores:
         return float(np.mean(values)) if values else None
 
     def gaps(self, metric: str, oracle: float | None) -> Gaps | None:
-        """Against the score of OE; None where nothing was scored."""
+        """The gaps against the score of OE; None where nothing was scored."""
         stored, retrieved = self.mean(metric, "CSM"), self.mean(metric, "RM")
         return None if oracle is None or stored is None or retrieved is None else gaps(oracle, stored, retrieved)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     help = f"write budgets; 4%%: of the tokens of each conversation ({WRITE_TOKENS})"
     parser.add_argument("--write-tokens", type=write_budgets, default=WRITE_TOKENS, metavar="N[,N%]", help=help)
     parser.add_argument("--writers", metavar="NAME[,NAME]", help="only these (all)")
@@ -146,6 +147,7 @@ def damage(text: str) -> Damage:
 
 
 async def run(given: Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     async with vectors.opened() as embedder, models.opened(given) as model:
         assistant = BenchAssistant(model) if model else None
@@ -224,7 +226,7 @@ async def _references(
     model: Model | None,
     full_tokens: int,
 ) -> None:
-    """TFC and OE: the same for every memory."""
+    """Score TFC and OE, which are the same for every memory."""
     days = groupby(conversation.messages, key=lambda said: said.day)
     lines = "\n".join(line for day, stretch in days for line in (f"[{day}]", *(said.text for said in stretch)))
     encoding = encoder(ENCODING)
@@ -246,7 +248,7 @@ async def _ours(
     embedder: Embedder,
     model: Model | None,
 ) -> None:
-    """Our archive keeps everything as it was said: a reader could be given all of it, so CSM is OE by construction."""
+    """Score our archive, which keeps all as it was said, so that CSM is OE by construction."""
     async with Palimpsest(embedder).opened(conversation) as reader:
         stored = Segments([*await reader.stored(), *(said.day for said in conversation.messages)])
         asking = []
@@ -260,12 +262,14 @@ async def _ours(
 
 
 def _score(one: ScorableQuestion, condition: str, segments: Segments, scores: Scores) -> None:
+    """Score what is kept of one question's turns and spans."""
     scores.add(TURNS, condition, segments.turn_recall(one.turns))
     if one.spans:
         scores.add(SPANS, condition, segments.span_recall(one.spans))
 
 
 async def _ask(one: ScorableQuestion, condition: str, context: str, model: Model | None, scores: Scores) -> None:
+    """Let the reader answer a question from a context, and score that."""
     if model is None or not one.answer:
         return
     said = await model.complete(READ.format(context=context, question=one.question.text), ANSWER_TOKENS)

@@ -43,11 +43,13 @@ Cells = dict[tuple[str, str], list[float]]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     help = "of the sets of facts (en)"
     parser.add_argument("--languages", default="en", metavar="CODE[,CODE]", help=help)
 
 
 async def run(given: Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     languages = given.languages.split(",")
     found = [talk for path in given.data for talk in talks(path, [], given.limit, languages, given.seed)]
     cells: Cells = defaultdict(list)
@@ -60,7 +62,7 @@ async def run(given: Namespace) -> Report:
 
 
 async def _measure(proxy: RunningProxy, talk: Talk, way: str | None, cells: Cells) -> None:
-    """`way`: which facts there are; None: none."""
+    """Send a chat, ask its questions, and score what is told; `way`: how facts come to be, None: none."""
     await past(proxy, talk)
     if way == BY_AGENT:
         told = [" ".join(talk.text(at).split()) for asked in talk.asked for at in asked.gold]
@@ -81,6 +83,7 @@ async def _measure(proxy: RunningProxy, talk: Talk, way: str | None, cells: Cell
 
 
 def report(given: Namespace, found: Sequence[Talk], cells: Mapping[tuple[str, str], Sequence[float]]) -> Report:
+    """Make the report: tables, JSON and notes of what was found."""
     told = {
         system: {measure: float(np.mean(cells[system, measure])) for measure in (RECOVERY, CONSISTENCY)}
         for system in SYSTEMS

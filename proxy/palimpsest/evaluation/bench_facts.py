@@ -57,6 +57,7 @@ class Proposed:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     help = "judgements of proposed facts, tab-separated (none: facts are only counted)"
     parser.add_argument("--labels", type=Path, metavar="FILE", help=help)
     parser.add_argument("--new", type=Path, metavar="FILE", help="write labels for facts that have none, to be judged")
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     labels = read_labels(given.labels) if given.labels else {}
     said = [message for path in given.data for message in messages(path)]
     found = proposed(said, labels)
@@ -136,6 +138,8 @@ def read_labels(path: Path) -> dict[Label, str]:
 
 def report(data: Sequence[str], found: Sequence[Proposed], n: int, show: str | None = None) -> Report:
     """
+    Make the report: tables, JSON and notes of what was found.
+
     Args:
         n: messages that were read.
         show: a verdict, "wrong" or "all"; None: none is shown.

@@ -26,7 +26,7 @@ from palimpsest.evaluation.bench_diagnose import Damage
 from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.palimpsest import DAY_SECONDS, Store
 from palimpsest.evaluation.report import Report, Table, bars, progress
-from palimpsest.features.gaps.probing import Prober, Uncounted
+from palimpsest.features.gaps.probing import NoCounts, Prober
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.recall import Recall
 from palimpsest.memory.request.decider import RECALL_LIMIT
@@ -61,10 +61,12 @@ class Swapped:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     parser.add_argument("--probes", type=int, default=PROBES, metavar="N", help=f"of each conversation ({PROBES})")
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     found = {damage: Stages() for damage in DAMAGES}
     async with vectors.opened() as embedder:
@@ -85,12 +87,12 @@ async def measure(
 
         def recall(tables: PassageTables) -> Retriever:
             asked_at = conversation.messages[-1].at + DAY_SECONDS
-            retriever = Recall(store.database, tables, embedder, Uncounted(), lambda: asked_at)
+            retriever = Recall(store.database, tables, embedder, NoCounts(), lambda: asked_at)
             return Swapped(retriever, damage.share) if damage.stage == "retrieval" else retriever
 
         chance = Random(f"{seed} {conversation.id}")
         prober = Prober(store.database, store.tables, recall, lambda: store.policy, lambda: 1.0, chance)
-        for stage, count in (await prober.some(probes)).stages.items():
+        for stage, count in (await prober.probe_now(probes)).stages.items():
             stages.probed += [stage] * count
         stages.asked += await _asked(store, conversation, recall(store.tables))
 
@@ -112,6 +114,7 @@ async def _asked(store: Store, conversation: Conversation, retriever: Retriever)
 
 
 def report(data: Sequence[str], found: dict[Damage, Stages]) -> Report:
+    """Make the report: tables, JSON and notes of what was found."""
     told = [_told(damage, stages) for damage, stages in found.items()]
     columns = (
         "damage",
@@ -131,6 +134,7 @@ def report(data: Sequence[str], found: dict[Damage, Stages]) -> Report:
 
 
 def _told(damage: Damage, stages: Stages) -> dict[str, Any]:
+    """The figures of these results as JSON."""
     probed, asked = estimate(stages.probed), estimate(stages.asked)
     return {
         "damage": f"{damage.stage} {damage.share:.0%}" if damage.stage else "none",
@@ -142,6 +146,7 @@ def _told(damage: Damage, stages: Stages) -> dict[str, Any]:
 
 
 def _draw(figure: Figure, told: Sequence[dict[str, Any]]) -> None:
+    """Draw the picture of the report."""
     names = ("probed_write", "probed_retrieval", "asked_write", "asked_retrieval")
     heights = {name.replace("_", ", "): [one[name] for one in told] for name in names}
     bars(figure, "What is lost, by damage", [one["damage"] for one in told], heights)

@@ -58,6 +58,7 @@ class Grown:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     parser.add_argument("--noise", nargs="+", default=[], type=Path, metavar="DATA", help="what others said")
     parser.add_argument("--sizes", default=SIZES, metavar="N[,N]", help=f"memories ({SIZES})")
     parser.add_argument(
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     own = [conversation for path in given.data for conversation in read(path, given.limit)]
     noise = [conversation for path in given.noise for conversation in read(path)]
     folder = growth.stores_folder()
@@ -93,6 +95,7 @@ def measure(folder: Path, conversations: Sequence[Conversation], pasted: Sequenc
 
 
 async def _measure(folder: Path, conversations: Sequence[Conversation], pasted: Sequence[str], scored: bool) -> Grown:
+    """Ask one store everything; see `measure`."""
     found: dict[tuple[str, str], Evidence] = {}
     question_ms, log_ms, helps = [], [], []
     async with vectors.opened() as embedder, palimpsest.opened(embedder, folder=folder) as store:
@@ -170,6 +173,7 @@ def report(given: argparse.Namespace, own: Sequence[Conversation], grown: Sequen
 
 
 def _told(grown: Grown, small: Grown) -> dict[str, Any]:
+    """The figures of these results as JSON."""
     both = grown.found.keys() & small.found.keys()
     found = list(grown.found.values())
     return {
@@ -197,6 +201,7 @@ def _percentiles(times_ms: Sequence[float]) -> dict[str, float]:
 
 
 def _draw(figure: Figure, told: Sequence[Mapping[str, Any]]) -> None:
+    """Draw the picture of the report."""
     left, right = figure.subplots(1, 2)
     scored = [held for held in told if held["n"]]
     for name in ("any", "all"):

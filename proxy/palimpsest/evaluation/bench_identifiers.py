@@ -61,10 +61,12 @@ class Row:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     systems_flag(parser)
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     conversations = [conversation for path in given.data for conversation in read(path)]
     chosen = [(c, found) for c in conversations if (found := choose(c, given.limit or EACH, Random(given.seed)))]
     async with vectors.opened() as embedder:
@@ -111,6 +113,8 @@ async def ask(system: System, chosen: Sequence[tuple[Conversation, Sequence[Name
 
 def report(data: Sequence[str], rows: Mapping[str, Sequence[Row]], seed: int) -> Report:
     """
+    Make the report: tables, JSON and notes of what was found.
+
     Args:
         rows: of each system, ours first.
     """
@@ -142,6 +146,7 @@ SHARES = ("rank_1", "rank_5", "found")
 
 
 def _told(rows: Sequence[Row]) -> dict[str, Any]:
+    """The figures of these results as JSON."""
     return {
         **_shares(rows),
         "by_kind": {
@@ -164,6 +169,7 @@ def _shares(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _draw(figure: Figure, told: Mapping[str, Any]) -> None:
+    """Draw the picture of the report."""
     bars(
         figure,
         "Messages that hold an identifier, asked for by its name",

@@ -79,6 +79,7 @@ class Score:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     parser.add_argument("--chars", type=int, default=BASELINE_CHARS, metavar="N", help="of a baseline's text")
     parser.add_argument("--fill", type=Path, metavar="DATA", help="a data set whose talk passes before the first need")
     parser.add_argument("--fill-turns", type=int, default=FILL_TURNS, metavar="N", help="of it, in each chat")
@@ -86,6 +87,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 async def run(given: Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     chats = [chat for path in given.data for chat in read_chats(path)][: given.limit or None]
     if given.fill:
         talk = exchanges(given.fill)

@@ -76,12 +76,14 @@ class Outcome:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     parser.add_argument(
         "--noise", nargs="+", type=Path, default=[], metavar="DATA", help="chatter of the flood (other conversations)"
     )
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     if len(conversations) < 3:
         raise DatasetError("injecting errors: needs three conversations, for junk and for questions of strangers")
@@ -174,6 +176,7 @@ def _evidence(conversation: Conversation, question: Question, text: str) -> Evid
 
 
 async def _recalled(reader: StoreReader, question: str, junk: str, group: Group) -> Recalled:
+    """Recall for a question, in the order that the group wants."""
     limit = RECALL_LIMIT if group.selects else POOL
     each = [await reader.recall(text, limit) for text in (question, *([junk] if group.has_junk_queries else []))]
     lists = [one.candidates if group.selects else _nearest(one.candidates) for one in each]
@@ -194,6 +197,8 @@ def _nearest(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def report(data: Sequence[str], found: Mapping[Group, Sequence[Outcome]], seed: int) -> Report:
     """
+    Make the report: tables, JSON and notes of what was found.
+
     Args:
         found: by group, the questions in the same order everywhere.
     """
@@ -230,6 +235,7 @@ def report(data: Sequence[str], found: Mapping[Group, Sequence[Outcome]], seed: 
 
 
 def _told(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The figures of these results as JSON."""
     known = [one.evidence for one in outcomes if one.evidence is not None]
     categories = {one.category for one in outcomes if one.evidence is not None}
     return {
@@ -256,5 +262,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _draw(figure: Figure, told: Mapping[str, Mapping[str, Any]]) -> None:
+    """Draw the picture of the report."""
     heights = {score: [one[score] for one in told.values()] for score in ("any", "all")}
     bars(figure, "Evidence in the block under errors", [*told], heights)

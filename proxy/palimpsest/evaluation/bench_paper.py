@@ -70,6 +70,7 @@ class Paper:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     parser.add_argument("paper", choices=PAPERS, help="whose tables")
     help = "keep each run's JSON there, and take from there what is already run"
     parser.add_argument("--results", type=Path, metavar="FOLDER", help=help)
@@ -77,6 +78,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 async def run(given: Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     paper = of(FOLDER / f"{given.paper}.yaml")
     found: dict[str, Any] = {}
     missing: dict[str, str] = {}
@@ -98,7 +100,7 @@ async def run(given: Namespace) -> Report:
 
 def of(file: Path) -> Paper:
     """
-    The paper of one file.
+    Read the paper of one file.
 
     Raises:
         PolicyError: a row names a run or a comparison that there is not.
@@ -141,6 +143,7 @@ def figure(found: Any, path: Sequence[str]) -> Any:
 
 
 def _lacks(one: Run, given: Namespace) -> str:
+    """What a run of the paper lacks here, in words; "": nothing."""
     there = {path.name for path in given.data}
     wanted = [*one.data, *(name for flag in one.flags for name in _NAMED.findall(flag))]
     if absent := [name for name in wanted if name not in there]:
@@ -149,6 +152,7 @@ def _lacks(one: Run, given: Namespace) -> str:
 
 
 def _arguments(one: Run, given: Namespace) -> tuple[BenchmarkModule, Namespace]:
+    """The benchmark of a run, and its arguments."""
     paths = {path.name: str(path) for path in given.data}
     flags = [_NAMED.sub(lambda found: paths[found[1]], flag) for flag in one.flags]
     flags += ["--limit", str(given.limit)] if given.limit else []

@@ -52,6 +52,7 @@ Rows = Mapping[int, Sequence[Row]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     budgets_flag(parser)
     systems_flag(parser)
     models.add_arguments(parser)
@@ -61,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     policy = helped(given)
     async with vectors.opened() as embedder, models.opened(given) as model:
@@ -116,6 +118,8 @@ async def ask(system: System, conversations: Sequence[Conversation], budgets: Se
 
 def score(pack: Pack, conversation: Conversation, question: Question, said: BlockText) -> Row:
     """
+    Score what a system returned for one question.
+
     Args:
         said: all of the conversation.
     """
@@ -134,6 +138,8 @@ def score(pack: Pack, conversation: Conversation, question: Question, said: Bloc
 
 def report(data: Sequence[str], conversations: Sequence[Conversation], rows: Mapping[str, Rows], seed: int) -> Report:
     """
+    Make the report: tables, JSON and notes of what was found.
+
     Args:
         rows: of each system, ours first.
     """
@@ -171,7 +177,7 @@ def report(data: Sequence[str], conversations: Sequence[Conversation], rows: Map
 
 
 def _with_use(made: Report, used: AssistUsage, looked_up: int) -> Report:
-    """With what language models used for a thousand look-ups, each of which is a turn's."""
+    """The report with what language models used for a thousand look-ups, each of which is a turn's."""
     each = {name: round(1000 * value / looked_up) for name, value in asdict(used).items() if name != "dollars"}
     note = (
         f"Language models, for 1,000 turns that are looked up: {each['calls']:,} calls ({each['failures']:,} failed), "
@@ -204,6 +210,7 @@ def latency(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _told(rows: Rows) -> dict[str, Any]:
+    """The figures of these results as JSON."""
     categories = sorted({row.category for some in rows.values() for row in some})
     return {
         "budgets": {
@@ -219,6 +226,7 @@ def _told(rows: Rows) -> dict[str, Any]:
 
 
 def _compared(ours: Sequence[Row], theirs: Sequence[Row], seed: int) -> dict[str, Any]:
+    """Compare two systems on questions that both were scored on."""
     pairs = [(a.evidence, b.evidence) for a, b in zip(ours, theirs, strict=True) if a.evidence and b.evidence]
     scores: Mapping[str, Callable[[Evidence], float]] = {"all": lambda e: e.all, "fraction": lambda e: e.fraction}
     return {
@@ -257,6 +265,7 @@ def _comparison_tables(comparisons: Mapping[str, Any]) -> Iterable[Table]:
 
 
 def _draw(figure: Figure, told: Mapping[str, Any]) -> None:
+    """Draw the picture of the report."""
     budget = next(iter(next(iter(told.values()))["budgets"]))
     shown = ("any", "all", "fraction")
     heights = {name: [of["budgets"][budget][score] or 0.0 for score in shown] for name, of in told.items()}

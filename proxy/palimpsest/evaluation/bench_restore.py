@@ -36,12 +36,14 @@ Cell = str | float | int | None
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     budgets_flag(parser)
     systems_flag(parser)
     models.add_arguments(parser)
 
 
 async def run(given: Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     outcomes: list[Outcome] = []
     notes = []
     async with vectors.opened() as embedder, models.opened(given) as model:
@@ -120,6 +122,7 @@ def _row(name: str, found: Outcomes) -> list[Cell]:
 
 
 def _by(field: str, found: Outcomes, names: Sequence[str]) -> Table:
+    """A table of outcomes by the values of a field."""
     rows: list[list[Cell]] = []
     for value in found.values(field):
         part = found.where(**{field: value})
@@ -129,6 +132,8 @@ def _by(field: str, found: Outcomes, names: Sequence[str]) -> Table:
 
 
 def _told(found: Outcomes) -> dict[str, Any]:
+    """The figures of these results as JSON."""
+
     def numbers(part: Outcomes) -> dict[str, float]:
         return {"n": len(part.all), "recovered": part.share(), "by_conversation": part.by_conversation()}
 

@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     if len(conversations) < 2:
         raise DatasetError("measuring restraint: needs at least two conversations, to ask one what the other knows")
@@ -81,6 +82,8 @@ async def ask(store: Store, conversation: Conversation, asker: Conversation) -> 
 
 def report(data: Sequence[str], rows: Sequence[QuestionOutcome], policy: float) -> Report:
     """
+    Make the report: tables, JSON and notes of what was found.
+
     Args:
         policy: the threshold in use.
     """
@@ -118,6 +121,7 @@ def _thresholds(policy: float) -> list[float]:
 
 
 def _point(rows: Sequence[QuestionOutcome], threshold: float) -> dict[str, float]:
+    """Shares at one threshold: strangers who get nothing, own questions with an answer, and evidence in it."""
     own = [row for row in rows if row.is_own]
     foreign = [row for row in rows if not row.is_own]
     held = [row.evidence if row.helps >= threshold else NOTHING for row in own if row.evidence is not None]
@@ -135,6 +139,7 @@ def _share(held: Sequence[bool]) -> float:
 
 
 def _draw(figure: Figure, curve: Sequence[dict[str, Any]], usual: dict[str, Any]) -> None:
+    """Draw the picture of the report."""
     axes = figure.subplots()
     silent, found = [point["silent"] for point in curve], [point["all"] for point in curve]
     axes.plot(silent, found, marker="o")

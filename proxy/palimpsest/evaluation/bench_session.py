@@ -43,10 +43,12 @@ SCORES = tuple(field.name for field in fields(Placed))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     systems_flag(parser)
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     async with vectors.opened() as embedder:
         chosen = systems(given, embedder, Policy())
@@ -75,6 +77,8 @@ async def ask(system: System, conversations: Sequence[Conversation]) -> list[tup
 
 def placed(ranked: Sequence[int], gold: AbstractSet[int]) -> Placed:
     """
+    Score a ranking of sessions.
+
     Args:
         ranked: sessions, best first, each once.
         gold: those that hold evidence, at least one.
@@ -94,6 +98,8 @@ def placed(ranked: Sequence[int], gold: AbstractSet[int]) -> Placed:
 
 def report(data: Sequence[str], rows: Mapping[str, Sequence[tuple[str, Placed]]], seed: int) -> Report:
     """
+    Make the report: tables, JSON and notes of what was found.
+
     Args:
         rows: of each system, ours first.
     """
@@ -124,12 +130,14 @@ def report(data: Sequence[str], rows: Mapping[str, Sequence[tuple[str, Placed]]]
 
 
 def _told(rows: Sequence[tuple[str, Placed]]) -> dict[str, Any]:
+    """The figures of these results as JSON."""
     categories = sorted({category for category, _ in rows})
     by_category = {name: _means(held for category, held in rows if category == name) for name in categories}
     return {**_means(held for _, held in rows), "by_category": by_category}
 
 
 def _means(placed: Iterable[Placed]) -> dict[str, Any]:
+    """The means of each measure."""
     columns = list(zip(*map(astuple, placed), strict=True))
     count = len(columns[0]) if columns else 0
     return {
@@ -143,5 +151,6 @@ def _column(rows: Sequence[tuple[str, Placed]], score: str) -> list[float]:
 
 
 def _draw(figure: Figure, told: Mapping[str, Any]) -> None:
+    """Draw the picture of the report."""
     heights = {name: [held[score] for score in SCORES] for name, held in told.items()}
     bars(figure, "Sessions that hold the answer", ("Hit@1", "R@5", "NDCG@5", "MRR"), heights)

@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(given: argparse.Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     rows: list[tuple[str, UpdateOutcome]] = []
     async with vectors.opened() as embedder:
         system = Palimpsest(embedder)
@@ -112,6 +113,7 @@ def _is_behind(block: str, older: str, newer: str) -> bool:
 
 
 def report(data: Sequence[str], rows: Sequence[tuple[str, UpdateOutcome]]) -> Report:
+    """Make the report: tables, JSON and notes of what was found."""
     by_category = {
         name: summary([held for category, held in rows if category == name])
         for name in CATEGORIES
@@ -153,6 +155,7 @@ def summary(rows: Sequence[UpdateOutcome]) -> dict[str, Any]:
 
 
 def _draw(figure: Figure, by_category: Mapping[str, Mapping[str, Any]]) -> None:
+    """Draw the picture of the report."""
     bars(
         figure,
         f"The newest statement in a block of {BUDGET_CHARS:,} characters",

@@ -60,10 +60,12 @@ class Cut:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     parser.add_argument("--chars", type=int, default=ACCOUNT_CHARS, metavar="N", help="of what is told")
 
 
 async def run(given: Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     rows: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
     sessions: set[str] = set()
     for path in given.data:
@@ -93,7 +95,7 @@ def report(rows: Mapping[str, Sequence[tuple[float, float, int]]], sessions: int
 
 
 def cuts(conversation: Conversation) -> Iterator[Cut]:
-    """The compactions of a session that count."""
+    """The compactions of a session after which enough of what was lost is needed."""
     said = [one for one in conversation.messages if one.role not in ("system", "developer") and text_of(one)]
     total, places = sum(len(text_of(one)) for one in said), []
     for share in SHARES:

@@ -51,11 +51,13 @@ Vectors = Mapping[str, Floats]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    """Add the flags of this benchmark."""
     help = f"budget of what is kept ({WRITE_TOKENS})"
     parser.add_argument("--write-tokens", type=int, default=WRITE_TOKENS, metavar="N", help=help)
 
 
 async def run(given: Namespace) -> Report:
+    """Run the benchmark on the data that the arguments name, and report it."""
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     asked = [(conversation, answerable(conversation)) for conversation in conversations]
     with progress() as bar:
@@ -98,6 +100,7 @@ def by_buffers(asked: Asked, tokens: int, buffers: Buffers, near: Vectors) -> tu
     calls = 0
 
     def written(conversation: Conversation) -> Sequence[Item]:
+        """The items that are written of a conversation."""
         nonlocal calls
         ((segment, share, statistics),) = at_once(conversation, tokens)
         apart = near[conversation.id]
@@ -177,6 +180,7 @@ def report(
 
 
 def _span_recall(asked: Asked, written: Callable[[Conversation], Sequence[Item]]) -> float | None:
+    """The share of spans of the answers that stand in what was written; None: there are none."""
     values = []
     for conversation, questions in asked:
         stored = Segments([shown(conversation, item).text for item in written(conversation)])

@@ -1,6 +1,4 @@
-"""
-`palimpsest bench NAME DATA...`: the table of benchmarks, each loaded when it is asked for.
-"""
+"""`palimpsest bench NAME DATA...`: the table of benchmarks, each loaded when it is asked for."""
 
 from __future__ import annotations
 
@@ -49,6 +47,7 @@ BENCHMARKS: Mapping[str, str] = {
     "implied": "Needs that nobody asks for, through the running proxy.",
     "dual": "CALMem's two memories, each alone and both, through the running proxy.",
     "paper": "A paper's own tables, its numbers beside ours.",
+    "overflow": "Conversations that grow far beyond the window, through the running proxy.",
     "growth": "Recall, time and memory as the store grows.",
 }
 

@@ -23,7 +23,7 @@ from palimpsest.evaluation.datasets import Conversation, DatasetMessage
 from palimpsest.evaluation.model import Model
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.chat import parse
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message, readable
 
 KEPT_MESSAGES = 4  # LANTERN 4.3
@@ -113,13 +113,13 @@ def query_after(conversation: Conversation, after: Compacted, policy: Policy) ->
     chat = parse(orjson.dumps(body))
     past = [read_message(said.raw) for said in conversation.messages]
     places = [at for at, message in enumerate(past) if not message.is_instruction]
-    prints = [fingerprint(past[at], KEY) for at in places]
+    prints = [fingerprint_of(past[at], KEY) for at in places]
     head = Head(
         conversation=conversation.id,
         turn=1,
         role=Role.MAIN,
-        fulls=[print.full for print in prints],
-        openings=[print.opening for print in prints],
+        fulls=[fingerprint.full for fingerprint in prints],
+        openings=[fingerprint.opening for fingerprint in prints],
         occurrences=places,
         flags=[flags_of(past[at]) for at in places],
     )
@@ -132,8 +132,8 @@ def query_after(conversation: Conversation, after: Compacted, policy: Policy) ->
         dropped=tuple(range(len(places) - len(stay))),
         summary_at=(0,) if summary else (),
     )
-    told = [fingerprint(message, KEY).full for message in chat.history]
-    found = diagnose(chat, told, Speaker(TENANT, TENANT), lineage, conversation.id, ROOMY, 0, policy)
+    told = [fingerprint_of(message, KEY).full for message in chat.history]
+    found = diagnose(chat, told, Speaker(TENANT, TENANT), lineage, conversation.id, ROOMY, policy)
     if found.query is None:
         return None
     # what the pipeline takes from its journal, where the last human message is among what was dropped

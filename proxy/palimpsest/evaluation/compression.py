@@ -1,6 +1,4 @@
-"""
-Compressed vectors: ways to keep one in fewer bits, and what each of them finds nearest to a question.
-"""
+"""Compressed vectors: ways to keep one in fewer bits, and what each of them finds nearest to a question."""
 
 from __future__ import annotations
 
@@ -18,24 +16,24 @@ Scores = Callable[[Vectors, Vectors], Vectors]
 
 
 def exact(vectors: Vectors, question: Vectors) -> Vectors:
-    """32 bits a dimension."""
+    """Vectors as they are: 32 bits a dimension."""
     return vectors @ question
 
 
 def halves(vectors: Vectors, question: Vectors) -> Vectors:
-    """16 bits, as the store keeps them."""
+    """Vectors rounded to 16 bits, as the store keeps them."""
     return vectors.astype(np.float16).astype(np.float32) @ question
 
 
 def bytes_of(vectors: Vectors, question: Vectors) -> Vectors:
-    """8 bits, scaled so that the largest component of each vector is 127."""
+    """Vectors rounded to 8 bits, scaled so that the largest component of each is 127."""
     scale = np.abs(vectors).max(axis=1, keepdims=True) / 127
     rounded: Vectors = np.rint(vectors / scale) * scale
     return rounded @ question
 
 
 def signs(vectors: Vectors, question: Vectors) -> Vectors:
-    """1 bit, of vectors and question alike: the more signs agree, the nearer (Charikar, STOC 2002)."""
+    """Signs of vectors and question, 1 bit each: the more agree, the nearer (Charikar, STOC 2002)."""
     return np.sign(vectors) @ np.sign(question)
 
 
@@ -49,6 +47,6 @@ def nearest(scores: Vectors, count: int) -> Rows:
 
 
 def rescored(vectors: Vectors, question: Vectors, count: int) -> Rows:
-    """As `nearest` by exact scores, but only of the four times as many that are nearest by their signs."""
+    """As `nearest`, but only among four times as many that are nearest by their signs."""
     rows = np.sort(nearest(signs(vectors, question), RESCORED * count))
     return rows[nearest(exact(vectors[rows], question), count)]

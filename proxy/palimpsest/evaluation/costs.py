@@ -1,6 +1,4 @@
-"""
-The cost of a search and of indexing a message, as in CALMem's two tables of time (sections 9.2 and 9.4).
-"""
+"""The cost of a search and of indexing a message, as in CALMem's two tables of time (sections 9.2 and 9.4)."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ class Indexing:
 
 async def search(store: Store, question: Vectors) -> Search:
     """
-    The nearest passages of the only tenant, by both ways of CALMem 7.
+    Measure the search for the nearest passages of a tenant, by both ways of CALMem 7.
 
     Args:
         question: unit vector, (d,).
@@ -71,6 +69,7 @@ async def search(store: Store, question: Vectors) -> Search:
 
 
 async def _timed(store: Store, way: Callable[[Ask], int]) -> float:
+    """Milliseconds that a search takes."""
     started = perf_counter()
     await store.database.ask(way)
     return (perf_counter() - started) * 1000
@@ -98,7 +97,7 @@ class Instant:
 
 async def indexing(conversations: Sequence[Conversation], embedder: Embedder) -> list[Indexing]:
     """
-    Messages made of what these conversations say, of each of the lengths that they suffice for.
+    Measure indexing of messages of each length that these conversations suffice for.
 
     Args:
         embedder: one that remembers nothing.
@@ -115,7 +114,7 @@ async def indexing(conversations: Sequence[Conversation], embedder: Embedder) ->
 
 
 async def _spent(store: Store, text: str, embedder: Embedder) -> tuple[float, float, float, float]:
-    """Passages, and milliseconds as in `Indexing`."""
+    """Count passages of a text, and measure milliseconds as in `Indexing`."""
     said = DatasetMessage("0", "user", text, text, 0.0, 0, (), {"role": "user", "content": text})
     conversation = Conversation(f"{len(text)} {hash(text)}", (said,), (), 1)
     started = perf_counter()

@@ -114,7 +114,7 @@ def read(path: Path, limit: int = 0) -> list[Conversation]:
 
 
 def spread(items: Iterable[T], limit: int) -> Sequence[T]:
-    """So many of them (0: all), evenly: questions often stand in the order of their categories."""
+    """Take `limit` items (0: all) evenly: questions often stand in the order of their categories."""
     every = list(items)
     if not limit or limit >= len(every):
         return every
@@ -122,6 +122,7 @@ def spread(items: Iterable[T], limit: int) -> Sequence[T]:
 
 
 def _file(path: Path) -> Path:
+    """The data file that a path means."""
     if not path.is_dir():
         return path
     held = sorted(file for file in path.iterdir() if file.name.endswith(ENDINGS))
@@ -133,6 +134,7 @@ def _file(path: Path) -> Path:
 
 
 def _conversation(line: str, doing: str, limit: int) -> Conversation:
+    """Read a conversation from a line."""
     try:
         told = json.loads(line)
         sessions = told["sessions"]
@@ -149,6 +151,7 @@ def _conversation(line: str, doing: str, limit: int) -> Conversation:
 
 
 def _messages(sessions: Sequence[Mapping[str, Any]], doing: str) -> Iterator[DatasetMessage]:
+    """Read the messages of sessions, in order."""
     at = UNDATED.timestamp() if not _dated(sessions) else 0.0
     for index, session in enumerate(sessions):
         at = max(at, _time(session.get("date"), doing))

@@ -40,7 +40,7 @@ class Gaps:
 
 
 def gaps(oracle: float, stored: float, retrieved: float) -> Gaps:
-    """Scores of OE, CSM and RM as two gaps."""
+    """The two gaps, from the scores of OE, CSM and RM."""
     return Gaps(oracle - stored, stored - retrieved)
 
 

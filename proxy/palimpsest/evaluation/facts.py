@@ -151,6 +151,7 @@ class Rarity:
 
 
 def _found(text: str) -> Iterator[tuple[str, str]]:
+    """The facts in a text, as kind and characters."""
     taken = bytearray(len(text))
     for kind, rule in RULES.items():
         for start, stop in _spans(kind, rule, text):
@@ -166,6 +167,7 @@ def _found(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _spans(kind: str, rule: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """The spans of a text that a rule finds."""
     for match in rule.finditer(text):
         yield match.span(match.lastindex or 0)
     if kind == "command":

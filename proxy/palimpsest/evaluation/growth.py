@@ -30,7 +30,12 @@ from palimpsest.evaluation.vectors import CachedEmbedder
 from palimpsest.memory.embedding.model import cache_folder
 from palimpsest.settings.policy import ModelPolicy
 from palimpsest.store import schema
-from palimpsest.store.engine.sqlite.repetition import count_terms_again, passages_without_vector, repeat, room_of_ids
+from palimpsest.store.engine.sqlite.repetition import (
+    copy_rows,
+    id_offset,
+    multiply_term_counts,
+    passages_without_vector,
+)
 from palimpsest.store.search.derived import Derived
 from palimpsest.store.turns.stats import count
 
@@ -114,7 +119,7 @@ def part_of(conversation: Conversation, share: float) -> Conversation:
 
 
 async def count_of(store: Store) -> int:
-    """How many memories there are."""
+    """How many memories a store has."""
     return await store.database.ask(lambda ask: count(ask, "memories"))
 
 
@@ -131,14 +136,14 @@ def _parts(noise: Sequence[Conversation]) -> Iterator[Conversation]:
 
 
 async def _repeat(store: Store, memories: int, seed: int, report: Callable[[int], None]) -> None:
-    """Say all of it again until there are so many memories."""
+    """Copy all rows until there are so many memories, and draw vectors at random for the copies."""
     database, once = store.database, await count_of(store)
-    room = await database.ask(room_of_ids)
-    tellings = -(-memories // once)
-    for number in range(1, tellings):
-        await database.transact(functools.partial(repeat, number=number, room=room))
+    offset = await database.ask(id_offset)
+    copies = -(-memories // once)
+    for copy in range(1, copies):
+        await database.transact(functools.partial(copy_rows, copy=copy, id_offset=offset))
         report(await count_of(store))
-    await database.transact(functools.partial(count_terms_again, tellings=tellings))
+    await database.transact(functools.partial(multiply_term_counts, copies=copies))
     draw, derived = np.random.default_rng(seed), Derived(database, time.time)
     while ids := await database.ask(functools.partial(passages_without_vector, limit=DRAWN_AT_ONCE)):
         drawn = draw.standard_normal((len(ids), store.embedder.dimensions), np.float32)
@@ -147,7 +152,7 @@ async def _repeat(store: Store, memories: int, seed: int, report: Callable[[int]
 
 
 def _key(own: Sequence[Conversation], noise: Sequence[Conversation], seed: int | None) -> str:
-    """Another one where the data, or what becomes of it, is another."""
+    """A name of the store, another one where the data, or what is made of it, is another."""
     cut = [digest(said.text, said.role) for conversation in own for said in conversation.messages]
     texts = (said.text for conversation in (*own, *noise) for said in conversation.messages)
     told = "\0".join((f"{schema.VERSION} {PART_MESSAGES} {seed} {cut}", *texts))

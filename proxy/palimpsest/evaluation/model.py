@@ -39,6 +39,8 @@ class Model(Protocol):
 
     async def complete(self, prompt: str, max_tokens: int = REPLY_TOKENS) -> str:
         """
+        Let the model answer a prompt.
+
         Raises:
             UpstreamUnreachable: no answer, or none that can be read.
         """
@@ -70,7 +72,7 @@ class ChatModel:
         self, messages: Sequence[Json], max_tokens: int = REPLY_TOKENS, response_format: Json | None = None
     ) -> str:
         """
-        What it says to these chat messages; "" where it says nothing.
+        Let the model answer chat messages; "" where it says nothing.
 
         Args:
             response_format: as chat completions take it; None: any text.
@@ -92,12 +94,14 @@ class ChatModel:
         return answer
 
     def _known(self, prompt: str) -> str | None:
+        """The answer to a prompt from the cache; None: it was not asked."""
         if prompt in self._answers or self._cache is None:
             return self._answers.get(prompt)
         row = self._cache.execute("SELECT text FROM answer WHERE prompt = ?", (prompt,)).fetchone()
         return None if row is None else str(row[0])
 
     async def _ask(self, body: bytes) -> str:
+        """Ask the model, and return the text of its answer."""
         self.calls += 1
         status, said = await self._sent(body)
         doing = f"asking {self.name} at {self._upstream.url}"
@@ -122,7 +126,7 @@ class ChatModel:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """`--model` and `--upstream`."""
+    """Add `--model` and `--upstream`."""
     parser.add_argument("--model", metavar="NAME", help="a language model, for what needs one (default: none)")
     parser.add_argument("--upstream", metavar="URL", help="where to ask it (default: as the proxy)")
 
@@ -132,7 +136,7 @@ async def opened(
     given: Namespace, environment: Mapping[str, str] = os.environ, file: Path | None = None
 ) -> AsyncIterator[ChatModel | None]:
     """
-    The model that was asked for, None where none was.
+    The model that the arguments name, None where they name none.
 
     Args:
         file: keeps answers from one run to the next, by address, name and prompt; None: they are not kept.
@@ -153,6 +157,7 @@ async def opened(
 
 @contextmanager
 def _kept(file: Path) -> Iterator[sqlite3.Connection]:
+    """The cache of answers."""
     with faults((OSError, sqlite3.Error), f"opening the cache of answers {file}"):
         file.parent.mkdir(parents=True, exist_ok=True)
         cache = sqlite3.connect(file, timeout=BUSY_SECONDS)

@@ -1,6 +1,4 @@
-"""
-Exact search by cosine over all pieces, for the baselines that embed.
-"""
+"""Exact search by cosine over all pieces, for the baselines that embed."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ from palimpsest.store.operation.assist_usage import AssistUsage, newest_use
 from palimpsest.store.search.passages import indexed_of, texts_of_conversation
 from palimpsest.store.turns.messages import messages_of
 from palimpsest.telemetry.metrics import Metrics
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
 
 OURS = "palimpsest"
@@ -138,7 +138,7 @@ class Store:
             self.unindexed |= {id for id, _ in rows} - indexed
 
     async def tell(self, conversation: Conversation, block: Block) -> None:
-        """Journal that a request of a conversation was told a block, which is a round of reinforcement."""
+        """Journal that a request was told a block, which is a round of reinforcement."""
         self._told += 1
         said = replace(conversation.messages[-1], raw={"role": "user", "content": "."})
         turn = _turn(conversation, f"told-{self._told}", (self._new(said, 0),), said.at)
@@ -160,7 +160,7 @@ class Store:
         embedder: Embedder | None = None,
     ) -> StoreReader:
         """
-        Ask one of the conversations.
+        A reader of one of the conversations.
 
         Args:
             reach: how far to look.
@@ -179,7 +179,7 @@ class Store:
             yield replace(record, entries=tuple(map(self._cut, record.entries)))
 
     def _cut(self, entry: Entry) -> Entry:
-        """Into other passages than the usual ones, or none, where these are to be measured."""
+        """An entry cut into other passages, or none, where these are to be measured."""
         if self._chance.random() < self._dropped:
             return replace(entry, passages=())
         if self._window_chars == WINDOW_CHARS or not entry.passages:
@@ -188,7 +188,7 @@ class Store:
 
     def _new(self, said: DatasetMessage, position: int) -> NewMessage:
         message = read_message(said.raw)
-        return NewMessage(message, fingerprint(message, self._key), position, flags_of(message))
+        return NewMessage(message, fingerprint_of(message, self._key), position, flags_of(message))
 
 
 def _turn(conversation: Conversation, name: str, new: tuple[NewMessage, ...], at: float) -> Turn:
@@ -279,12 +279,12 @@ class StoreReader:
         )
 
     async def stored(self) -> Sequence[str]:
-        """Its passages, which overlap where a message has several."""
+        """The passages of the conversation, which overlap where a message has several."""
         said = functools.partial(texts_of_conversation, tenant=TENANT, conversation=self._conversation.id)
         return await self._store.database.ask(said)
 
     def block(self, recalled: Recalled, query: str, budget_chars: int) -> Block | None:
-        """What the proxy would say of it after a compaction."""
+        """The block that the proxy would add after a compaction."""
         budget = Budget(budget_chars, PASSAGE_CHARS)
         return pack(recalled.candidates, budget, BlockKind.RESTORE, query)[0]
 
@@ -324,7 +324,7 @@ class Palimpsest:
 
 
 def with_option(embedder: Embedder, policy: Policy | None, name: str) -> Palimpsest:
-    """One of `OPTIONS`."""
+    """Palimpsest with one of `OPTIONS`."""
     base = (policy or Policy()).model_dump()
     parts = {part: base[part] | changed for part, changed in OPTIONS[name].items()}
     return Palimpsest(embedder, Policy.model_validate(base | parts), name=name)

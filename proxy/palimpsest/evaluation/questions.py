@@ -68,7 +68,7 @@ class Talk:
     asked: tuple[FactQuestion, ...]
 
     def text(self, at: int) -> str:
-        """What one message says."""
+        """The text of one message."""
         return str(self.messages[at].get("content") or "")
 
     @cached_property
@@ -99,7 +99,7 @@ def talks(path: Path, answers: Sequence[str], limit: int, languages: Sequence[st
             facts = [(f["text"], FactQuestion(f["question"], "chat", (), literal(f["key"]))) for f in told["facts"]]
             return [_told(path.stem, facts, told["topics"], answers, limit, seed)]
         return [
-            _told(f"{path.stem} {language}", [*_facts(part)], part["filler"], answers, limit, seed)
+            _told(f"{path.stem} {language}", [*_facts_with_questions(part)], part["filler"], answers, limit, seed)
             for language, part in told["sets"].items()
             if not languages or language in languages
         ]
@@ -108,18 +108,18 @@ def talks(path: Path, answers: Sequence[str], limit: int, languages: Sequence[st
 
 
 def literal(key: str) -> Key:
-    """An answer is right where it holds these characters, whatever their case."""
+    """A key: an answer is right that holds these characters, whatever their case."""
     return Key(key, frozenset(), 0, key)
 
 
 def of_answer(answer: str) -> Key:
-    """An answer is right where it holds all words of the given one that carry meaning, in any order."""
+    """A key: an answer is right that holds all meaningful words of this one, in any order."""
     terms = frozenset(query_terms(answer))
     return Key(answer, terms, len(terms))
 
 
 def of_fact(fact: str, question: str) -> Key:
-    """Without a given answer: right where it holds two words of the fact that do not stand in the question."""
+    """A key: an answer is right that holds two words of the fact that the question lacks."""
     terms = frozenset(query_terms(fact)) - frozenset(query_terms(question))
     return Key(fact, terms, min(OWN_TERMS, len(terms)))
 
@@ -137,7 +137,7 @@ def _of_conversation(conversation: Conversation, limit: int) -> Talk:
     return Talk(conversation.id, tuple(said.raw for said in conversation.messages), tuple(spread(asked, limit)))
 
 
-def _facts(part: Mapping[str, Any]) -> Iterator[tuple[str, FactQuestion]]:
+def _facts_with_questions(part: Mapping[str, Any]) -> Iterator[tuple[str, FactQuestion]]:
     for told in part["facts"]:
         if told["kind"] not in NOT_BY_WORDS:
             key = of_fact(told["fact"], told["question"])
@@ -152,7 +152,7 @@ def _told(
     limit: int,
     seed: int,
 ) -> Talk:
-    """Something else, a fact, something else, ...; the last things said are no facts."""
+    """A chat that tells facts, with other talk in between and at the end."""
     if not facts or not topics:
         raise ValueError("no facts, or nothing else to talk about")
     order = Random(seed).sample(range(len(facts)), len(facts))

@@ -1,6 +1,4 @@
-"""
-The report of a measurement: as a table, as JSON and as a picture, each with what is needed to repeat it.
-"""
+"""The report of a measurement: as a table, as JSON and as a picture, each with what is needed to repeat it."""
 
 from __future__ import annotations
 
@@ -62,6 +60,7 @@ class Report:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def show(self, console: Console) -> None:
+        """Print the tables and notes."""
         console.print(safe(self.title))
         for table in self.tables:
             shown = RichTable(*table.columns, title=table.title, title_justify="left")
@@ -78,6 +77,8 @@ class Report:
 
     def plot(self, file: Path) -> None:
         """
+        Draw the picture of the report into a file.
+
         Raises:
             PolicyError: there is nothing to draw, the file's ending is unknown, or matplotlib is missing.
         """
@@ -90,7 +91,7 @@ class Report:
 
 def ready_to_plot(file: Path) -> type[Figure]:
     """
-    What to draw on.
+    Matplotlib's `Figure` class, once it is clear that a picture can be drawn into the file.
 
     Raises:
         PolicyError: the file's ending is unknown, or matplotlib is missing.
@@ -106,7 +107,7 @@ def ready_to_plot(file: Path) -> type[Figure]:
 
 def bars(figure: Figure, title: str, groups: Sequence[str], heights: Mapping[str, Sequence[float]]) -> None:
     """
-    Shares side by side.
+    Draw shares side by side.
 
     Args:
         groups: along the x axis.
@@ -125,7 +126,7 @@ def bars(figure: Figure, title: str, groups: Sequence[str], heights: Mapping[str
 
 def lines(figure: Figure, across: tuple[str, str], up: str, rows: Sequence[Mapping[str, Any]], *names: str) -> None:
     """
-    Shares as curves.
+    Draw shares as curves.
 
     Args:
         across: what stands along the x axis: its key in each row, and in words.
@@ -143,7 +144,7 @@ def lines(figure: Figure, across: tuple[str, str], up: str, rows: Sequence[Mappi
 
 
 def provenance(seed: int) -> dict[str, Any]:
-    """What is needed to repeat a measurement."""
+    """The versions, machine and commit that a measurement needs to be repeated."""
     return {
         "command": shlex.join(["palimpsest", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -159,13 +160,13 @@ def provenance(seed: int) -> dict[str, Any]:
 
 
 def progress() -> Progress:
-    """A bar on standard error, below those that are there; silent where nobody looks."""
+    """A progress bar on standard error; silent where that is no terminal."""
     columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal)
 
 
 def _commit() -> str:
-    """Of the checkout that runs, "-dirty" where it was changed since; "" where it is none, or no git is there."""
+    """The commit of the checkout, "-dirty" where it was changed since; "": none."""
     asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12", "--match="]
     with suppress(OSError):
         return subprocess.run(asked, capture_output=True, text=True).stdout.strip()

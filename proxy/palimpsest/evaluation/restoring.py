@@ -51,7 +51,7 @@ class Outcomes:
         self.all = every
 
     def where(self, **wanted: Any) -> Outcomes:
-        """Those whose fields have these values."""
+        """Outcomes whose fields have these values."""
         return Outcomes([o for o in self.all if all(getattr(o, field) == value for field, value in wanted.items())])
 
     def values(self, field: str) -> list[Any]:
@@ -59,7 +59,7 @@ class Outcomes:
         return sorted({getattr(o, field) for o in self.all})
 
     def share(self, missed: str = "") -> float:
-        """Of all facts: those that came back, or were missed for this reason."""
+        """The share of facts that were missed for this reason; "": that came back."""
         return sum(o.missed == missed for o in self.all) / max(len(self.all), 1)
 
     def of_conversations(self) -> dict[tuple[str, str], float]:
@@ -136,6 +136,7 @@ async def restored(reader: Reader, query: Query, after: Compacted, budget_chars:
 
 
 def _missed(key: str, told: str, reached: str, archived: Callable[[str], bool]) -> str:
+    """Why a fact did not come back; "": it did."""
     if holds(told, key):
         return ""
     if not archived(key):

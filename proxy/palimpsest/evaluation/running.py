@@ -28,7 +28,7 @@ from mcp_types import CallToolResult
 
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.scripted import Reply, Script, ScriptedUpstream
 
 LOOK_SECONDS = 0.1
 START_SECONDS = 120.0  # a busy machine loads the embedding model in half a minute
@@ -52,9 +52,13 @@ class Forwarded:
     added_tokens: int = 0  # of all blocks: `x-palimpsest-added-tokens`
 
     @property
+    def blocks(self) -> Sequence[str]:
+        return _BLOCK.findall("\n".join(str(message["content"]) for message in self.messages))
+
+    @property
     def added(self) -> str:
         """The blocks in it."""
-        return "\n".join(_BLOCK.findall("\n".join(str(message["content"]) for message in self.messages)))
+        return "\n".join(self.blocks)
 
 
 class RunningProxy:
@@ -78,19 +82,22 @@ class RunningProxy:
         self._upstream = upstream
         self._model = model
 
-    async def send(self, messages: Sequence[Json], says: Reply | str, **named: str) -> Forwarded:
+    async def send(self, messages: Sequence[Json], says: Reply | str | Script, **named: str) -> Forwarded:
         """
         One chat completion.
 
         Args:
             messages: of the request.
-            says: what the provider answers.
+            says: what the provider answers, or a script for that.
             named: headers, with `_` for `-`; `authorization` is the tenant.
 
         Raises:
             MemoryFault: the proxy or the provider did not answer as they should.
         """
-        self._upstream.play(says)
+        if isinstance(says, Reply | str):
+            self._upstream.play(says)
+        else:
+            self._upstream.script = says
         headers = {name.replace("_", "-"): value for name, value in named.items()}
         body = {"model": self._model, "messages": list(messages)}
         async with self._http.post("/v1/chat/completions", json=body, headers=headers) as answer:

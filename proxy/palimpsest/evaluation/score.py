@@ -40,6 +40,8 @@ class BlockText:
 
     def evidence(self, gold: Sequence[str]) -> Evidence:
         """
+        Score how much of the evidence stands in the block.
+
         Args:
             gold: the texts of the messages that hold the answer, at least one.
         """

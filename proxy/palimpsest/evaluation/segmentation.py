@@ -35,7 +35,7 @@ class Glued:
 
     @property
     def messages(self) -> list[SourceMessage]:
-        """What a writer reads."""
+        """The messages as a writer reads them."""
         said = (each for turn in self.turns for each in turn)
         return [SourceMessage(at, each.role, each.text, each.at) for at, each in enumerate(said)]
 
@@ -50,6 +50,7 @@ class Found:
     right: int = 0
 
     def add(self, told: Sequence[int], known: frozenset[int]) -> None:
+        """Count the boundaries that were found, and those that are known."""
         self.known += len(known)
         self.told += len(told)
         self.hit += sum(any(abs(one - other) <= NEAR_TURNS for other in told) for one in known)
@@ -81,7 +82,7 @@ def glued(conversations: Sequence[Conversation]) -> Iterator[Glued]:
 
 
 async def measured(conversations: Sequence[Conversation], embedder: Embedder) -> dict[str, Found]:
-    """What is found by words, by words and vectors, and by a cut before every turn, whose precision is chance's."""
+    """Count boundaries found by words, by words and vectors, and by a cut before every turn."""
     found = {way: Found() for way in ("words", "words and vectors", "every turn")}
     for one in glued(conversations):
         found["words"].add(cuts(one), one.begins)
@@ -104,6 +105,7 @@ def _tokens(text: str) -> int:
 
 
 def _turns(conversation: Conversation) -> list[list[DatasetMessage]]:
+    """The turns of a conversation."""
     found: list[list[DatasetMessage]] = []
     for said in conversation.messages:
         if not found or said.role == "user" or said.session != found[-1][-1].session:
@@ -113,6 +115,7 @@ def _turns(conversation: Conversation) -> list[list[DatasetMessage]]:
 
 
 def _sessions(turns: Sequence[list[DatasetMessage]]) -> Iterator[list[list[DatasetMessage]]]:
+    """The turns by session."""
     starts = [0, *(at for at, (a, b) in enumerate(pairwise(turns), 1) if a[0].session != b[0].session), len(turns)]
     for start, stop in pairwise(starts):
         yield list(turns[start:stop])

@@ -1,6 +1,4 @@
-"""
-Paired statistics: whether one system is better than another on the same questions.
-"""
+"""Paired statistics: whether one system is better than another on the same questions."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ class Comparison:
     d: float
 
     def to_json(self) -> dict[str, float]:
-        """Four digits that count: p may be tiny."""
+        """The comparison as JSON, four digits that count."""
         return {name: float(f"{value:.4g}") for name, value in asdict(self).items()}
 
 
@@ -83,6 +81,8 @@ class Interval:
 
 def mean(scores: Sequence[float], seed: int = SEED) -> Interval:
     """
+    The mean of scores, with its interval.
+
     Args:
         scores: of at least one question.
     """
@@ -120,6 +120,7 @@ def _resampled(columns: Sequence[Sequence[float]], seed: int) -> NDArray[np.floa
 
 
 def _interval(value: float, resampled: NDArray[np.float64]) -> Interval:
+    """The 95 % interval of resampled values around a value."""
     beside = (1 - CONFIDENCE) / 2 * 100
     low, high = np.percentile(resampled, (beside, 100 - beside))
     return Interval(value, float(low), float(high))

@@ -1,6 +1,4 @@
-"""
-The interface of a memory to be measured: it is given a conversation and questions, and answers with text.
-"""
+"""The interface of a memory to be measured: it is given a conversation and questions, and answers with text."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ class Reader(Protocol):
 
     async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
         """
-        Answer a question.
+        Answer a question within a budget of characters.
 
         Args:
             budget_chars: of the whole text, frame and dates included.
@@ -51,7 +49,7 @@ class System(Protocol):
 
     @property
     def name(self) -> str:
-        """In tables, and behind `--systems`."""
+        """The name in tables, and behind `--systems`."""
 
     def opened(self, conversation: Conversation) -> AbstractAsyncContextManager[Reader]:
-        """Remember this conversation and nothing else."""
+        """A reader of this conversation that remembers nothing else."""

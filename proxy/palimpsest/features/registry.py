@@ -34,22 +34,22 @@ class Feature:
     tools: tuple[str, ...] = ()  # offered where the policy wants the feature
 
     def extends(self, policy: Policy) -> bool:
-        """See `ExtensionSource`."""
+        """Whether the policy wants this feature's extension; see `ExtensionSource`."""
         return self.wants(policy)
 
     def extension(self, memory: MemoryService) -> Extension:
-        """See `ExtensionSource`."""
+        """Make the feature's extension; see `ExtensionSource`."""
         made: Extension = self._part("extension").extension(memory)
         return made
 
     def routes(self, parts: Parts) -> Routes:
-        """Its operations over HTTP."""
+        """The operations of the feature over HTTP."""
         made: Routes = self._part("routes").ROUTES(parts)
         return made
 
     def toolset(self, archive: Archive, policy: Policy, off_for: frozenset[str]) -> Toolset:
         """
-        Its tools for agents.
+        The tools of the feature for agents.
 
         Args:
             off_for: tenants for whom memory is switched off; "" everybody.
@@ -91,7 +91,11 @@ FEATURES = (
     ),
     Feature(
         name="transfer",
-        commands={"command": ("export", "import"), "backup_command": ("backup", "restore")},
+        commands={
+            "command": ("export", "import"),
+            "backup_command": ("backup", "restore"),
+            "migrate_command": ("migrate",),
+        },
         has_routes=True,
     ),
     Feature(name="mcp", commands={"command": ("mcp",)}),

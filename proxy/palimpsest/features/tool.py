@@ -1,6 +1,4 @@
-"""
-Tools for agents: what is common to those of all features, by the SDK of the Model Context Protocol.
-"""
+"""Tools for agents: what is common to those of all features, by the SDK of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ NO_REACH = (
 
 def reach_of(speaker: Speaker, policy: Policy) -> Reach:
     """
-    How far a speaker's tools look.
+    The farthest reach of a speaker's tools.
 
     Raises:
         ToolError: no further than one conversation.
@@ -48,7 +46,7 @@ Toolset = Mapping[str, tuple[Callable[..., Any], str, ToolAnnotations]]
 
 
 async def answered(context: Context, asked: Asked) -> CallToolResult:
-    """The answer to whoever calls; what goes wrong is said in it."""
+    """Run a tool for the caller; a fault becomes a result that tells it."""
     request = context.request_context.request
     speaker = cast(Speaker, request.scope[SPEAKER]) if request is not None else Speaker("")
     try:
@@ -60,10 +58,10 @@ async def answered(context: Context, asked: Asked) -> CallToolResult:
 
 
 def text_result(text: str) -> CallToolResult:
-    """An answer that is said once: a client that shows its model structured content as well would say it twice."""
+    """A tool result with a text alone: a client that shows its model structured content, too, would say it twice."""
     return CallToolResult(content=[TextContent(type="text", text=text)])
 
 
 def failed(why: str) -> CallToolResult:
-    """An answer that says why there is none."""
+    """A tool result that says why there is no answer."""
     return CallToolResult(content=[TextContent(type="text", text=why)], is_error=True)

@@ -43,6 +43,7 @@ class Archive:
         clock: Clock = time.time,
         *,
         secret: Callable[[], bytes] = lambda: b"",
+        keeps_to_secret: bool = False,
         current: Callable[[], Policy] | None = None,
         assistants: Assistants | None = None,
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
@@ -52,6 +53,7 @@ class Archive:
         Args:
             policy: its `data` is the folder.
             secret: under which names are hashed; read when something needs it.
+            keeps_to_secret: whether to refuse a database that was written with another one.
             current: the policy in force when it is called; None: always `policy`.
             assistants: language models that help memory; None: none do.
             embed_aside: embeds what was said last; see `Recall`.
@@ -68,6 +70,7 @@ class Archive:
         self.database = engine_of(
             *(policy.data, policy.archive.synchronous, policy.store.url, policy.store.password_file),
             on_replaced=lambda: counts.fault("database_replaced"),
+            secret=secret if keeps_to_secret else None,
         )
         self.journal = Journal(self.database)
         self.derived = Derived(self.database, clock)
@@ -75,14 +78,9 @@ class Archive:
         self._keys: ItemKeys | None = None
         self._made: dict[object, Any] = {}
 
-    def recall(
-        self,
-        recipe: Recipe = RECIPE,
-        embedder: Embedder | None = None,
-        clock: Clock | None = None,
-    ) -> Recall:
+    def recall(self, recipe: Recipe = RECIPE, embedder: Embedder | None = None, clock: Clock | None = None) -> Recall:
         """
-        Recall from this archive. All of them share the passages that are kept in memory.
+        Make a recall over this archive; all of them share the passages that are kept in memory.
 
         Args:
             embedder: where it differs from the archive's, as `clock`.
@@ -101,7 +99,7 @@ class Archive:
         )
 
     def keys(self) -> ItemKeys | None:
-        """Keys of items, from when recall first went by them."""
+        """The keys of items; None until the policy first wants them."""
         if self._keys is None and self.current().consolidation.recall != "off":
             from palimpsest.memory.index.item_keys import ItemKeys
 
@@ -118,14 +116,14 @@ class Archive:
             self._keys.forget()
 
     def made(self, make: Callable[[Archive], T]) -> T:
-        """A service of a feature over this archive, made for the first who asks."""
+        """The service of a feature over this archive, made at the first call."""
         if make not in self._made:
             self._made[make] = make(self)
         service: T = self._made[make]
         return service
 
     def indexer(self, batch_passages: int | None = None, lease_seconds: float | None = None) -> Indexer:
-        """A worker of the index; see `Indexer`."""
+        """Make a worker that gives passages their vectors; see `Indexer`."""
         from palimpsest.memory.recall.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
 
         sizes = batch_passages or BATCH_PASSAGES, lease_seconds or LEASE_SECONDS
@@ -133,21 +131,21 @@ class Archive:
 
     @cached_property
     def forgetting(self) -> Forgetting:
-        """What erases on request."""
+        """The service that erases on request."""
         from palimpsest.memory.erasure.forgetting import Forgetting
 
         return Forgetting(self.database, self.secret(), self.clock, backups=lambda: self.current().retention.backups)
 
     @cached_property
     def retiring(self) -> Retiring:
-        """What retires on request, and undoes that."""
+        """The service that retires on request, and undoes that."""
         from palimpsest.memory.erasure.retiring import Retiring
 
         return Retiring(self.database, self.secret(), self.clock)
 
     @cached_property
     def sweeper(self) -> Sweeper:
-        """What erases by age and for room."""
+        """The service that erases by age and for room."""
         from palimpsest.memory.erasure.retention import Sweeper
 
         return Sweeper(self.database, self.secret(), lambda: self.current().retention, self.counts, self.clock)

@@ -1,6 +1,4 @@
-"""
-Extensions: parts of a running memory that not every policy wants, made when one first does.
-"""
+"""Extensions: parts of a running memory that not every policy wants, made when one first does."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ from palimpsest.memory.embedding.embedder import LocalEmbedder, Use
 from palimpsest.memory.extension import CandidateSelector, Extension, ExtensionSource, QueryPlanner
 from palimpsest.memory.operation.follower import Follower
 from palimpsest.memory.recall.assisted import AssistedRecall
+from palimpsest.memory.recall.reminders import KnownReminders
 from palimpsest.memory.recording.archive_process import ArchiveProcess
 from palimpsest.memory.recording.archivist import Archivist
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits
@@ -73,7 +74,7 @@ class LocalModel(QuietModel, Protocol):
 
     @property
     def is_loading(self) -> bool:
-        """Whether it was found, and will be ready in a moment."""
+        """Whether a model was found, and will be ready in a moment."""
 
     async def loaded(self, seconds: float) -> bool:
         """Wait for a model that is being loaded, but no longer than this. Returns `ready`."""
@@ -147,6 +148,7 @@ class MemoryService:
             model_loaded=self._loaded,
             embed_aside=self.model.embed_aside,
             secret=lambda: secret,
+            keeps_to_secret=True,
             current=lambda: self.policy,
             assistants=self,
         )
@@ -170,6 +172,8 @@ class MemoryService:
         self.traffic = Traffic()
         self.follower = Follower(self.archive.database, counts)
         self.follower.listen(changes.ERASURES, "forgetting", self._forget)
+        self.reminders = KnownReminders(self.archive.database, clock)
+        self.follower.listen(changes.REMINDERS, "reminders", self.reminders.learn)
         self.tokens = TokenCounter()
         self.windows = Windows(policy.pressure, clock)
         self.executor = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
@@ -189,21 +193,21 @@ class MemoryService:
         return self.policy.memory.mode is Mode.OFF
 
     def of(self, role: AssistRole) -> Assistant | None:
-        """See `Assistants`."""
+        """The model in a role; see `Assistants`."""
         return next((model for one in self._extensions.values() if (model := one.of(role)) is not None), None)
 
     @property
     def planner(self) -> QueryPlanner | None:
-        """What plans look-ups, where the policy has somebody do so."""
+        """The planner of look-ups that the policy wants; None: none."""
         return next((one.planner for one in self._extensions.values() if one.planner is not None), None)
 
     @property
     def selector(self) -> CandidateSelector | None:
-        """What orders what recall found, where the policy has somebody do so."""
+        """The selector that orders candidates by the policy; None: none."""
         return next((one.selector for one in self._extensions.values() if one.selector is not None), None)
 
     def assist(self, recall: Retriever) -> AssistedRecall:
-        """This recall with what plans and selects for it."""
+        """A recall with planner and selector in front of and behind it."""
         return AssistedRecall(recall, self, lambda: self.policy.memory.deadline_ms / 1000)
 
     def _writer(self) -> ArchiveWriter:
@@ -249,6 +253,7 @@ class MemoryService:
             self._switch_on()
 
     async def _open(self) -> None:
+        """Start all background tasks, and wait a while for store and tokenizer."""
         if self._is_open:
             return
         refuse_network_file_system(self.policy.data)
@@ -276,7 +281,7 @@ class MemoryService:
         self._switch_on()
 
     def _extend(self, policy: Policy) -> None:
-        """Make what a policy is the first to want; it stays, and rests under one that does not want it."""
+        """Make the extensions that a policy is the first to want; they stay, and rest under one that does not."""
         for source in self._sources:
             if source.name not in self._extensions and source.extends(policy):
                 self._extensions[source.name] = source.extension(self)
@@ -286,14 +291,14 @@ class MemoryService:
             await one.open()
 
     def _switch_on(self) -> None:
-        """Start the tasks that the policy wants, and that do not run; one that it no longer wants rests or ends."""
+        """Start the tasks that the policy wants and that do not run; others rest or end."""
         for extension in self._extensions.values():
             for name, task in extension.tasks().items():
                 if name not in self._switched_on or self._switched_on[name].done():
                     self._switched_on[name] = self.supervisor.start(name, task)
 
     async def _follow(self) -> None:
-        """Learn what stands in the database, and from now on what changes there."""
+        """Look once at what the database says has changed, and follow it from now on."""
         if self._is_followed:
             return
         self._is_followed = True
@@ -304,13 +309,14 @@ class MemoryService:
         self.supervisor.start("follower", self._follow_on)
 
     async def _follow_on(self) -> None:
+        """Wait until there is a database, then follow its changes."""
         while not self._is_open and not self.database.is_there:  # noqa: ASYNC110  # no file tells us that it is there
             await asyncio.sleep(FOLLOW_SECONDS)
         await self._open_store()
         await self.follower.follow()
 
     async def _loaded(self) -> bool:
-        """Wait a moment for a model that is being loaded."""
+        """Wait a moment for a model that is being loaded; whether it is ready."""
         return await self.model.loaded(LOADING_SHARE * self.policy.memory.deadline_ms / 1000)
 
     async def close(self) -> None:
@@ -356,6 +362,7 @@ class MemoryService:
         return state
 
     def _reasons(self, pending: int | None) -> Iterator[str]:
+        """All current troubles in words."""
         yield from self._concerns()
         for one in [*self._extensions.values()]:
             yield from one.troubles()
@@ -377,7 +384,7 @@ class MemoryService:
         yield from filter(None, (concern() for concern in self.concerns))
 
     def _say(self, state: MemoryState, cause: str) -> None:
-        """Write to the log what is wrong, whenever that changes; a model that is being loaded is nothing wrong."""
+        """Log what is wrong when that changes; a model that is being loaded is nothing wrong."""
         reasons = tuple(reason for reason in state.reasons if reason != LOADING)
         if reasons == self._reported:
             return
@@ -388,7 +395,7 @@ class MemoryService:
             log.info("memory has recovered")
 
     async def _report(self) -> None:
-        """Say how memory is, every few seconds; forever."""
+        """Log the state of memory every few seconds; forever."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             await self.state()
@@ -404,6 +411,7 @@ class MemoryService:
         forget_words((self.model.forget, self.recent.forget, self.archive.forget))
 
     async def _load_tokens(self) -> None:
+        """Load the tokenizers; without them requests pass without memory."""
         try:
             await asyncio.get_running_loop().run_in_executor(self.executor, counter.warm)
         except MemoryFault as fault:
@@ -411,6 +419,7 @@ class MemoryService:
             log.error("tokens cannot be counted, requests pass without memory", reason=str(fault))
 
     def _written(self) -> None:
+        """Tell indexer and extensions that turns were written."""
         if self._indexer is not None:
             self._indexer.wake()
         for one in self._extensions.values():
@@ -423,6 +432,6 @@ class MemoryService:
 
 
 def _behind(pending: int) -> str:
-    """Tenfold steps, so that it is logged where it becomes better or worse, and not each time that it is looked at."""
+    """The trouble that passages wait, with their number in steps of ten, so that small changes are not logged."""
     at_least = 10 ** (len(str(pending)) - 1)
     return f"indexing is behind: more than {at_least:,} passages wait, the newest go first; they are found by words"

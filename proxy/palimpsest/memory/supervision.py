@@ -77,6 +77,7 @@ class Supervisor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Run a task until it ends by itself; after a failure again, with growing pauses."""
         state, now = self._states[name], asyncio.get_running_loop().time
         pause_seconds = self._first_pause_seconds
         while True:

@@ -1,6 +1,4 @@
-"""
-A wait for a future that is limited in time, and leaves the future as it is.
-"""
+"""A wait for a future that is limited in time, and leaves the future as it is."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Traffic: whether requests are being prepared, for background work that gives way to them.
-"""
+"""Traffic: whether requests are being prepared, for background work that gives way to them."""
 
 from __future__ import annotations
 
@@ -10,9 +8,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
-QUIET_SECONDS = (
-    0.1  # since the last request was prepared: ten look-ups follow one another at once, then there is a pause
-)
+QUIET_SECONDS = 0.1  # since the last request was prepared: ten look-ups follow one another, then there is a pause
 
 T = TypeVar("T")
 
@@ -31,7 +27,7 @@ class Traffic:
         return not self._under_way and monotonic() - self._ended_at >= QUIET_SECONDS
 
     def begin(self) -> None:
-        """A request has begun; background work stops for it."""
+        """Note that a request has begun, which stops background work."""
         self._under_way += 1
         for task in self._giving_way:
             task.cancel()
@@ -41,7 +37,7 @@ class Traffic:
         self._ended_at = monotonic()
 
     async def beside(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The result of background work, or None if a request stopped it (within milliseconds)."""
+        """Do background work, and return its result; None: a request stopped it, within milliseconds."""
         task = asyncio.create_task(work)
         self._giving_way.add(task)
         try:

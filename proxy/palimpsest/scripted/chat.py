@@ -1,6 +1,4 @@
-"""
-A scripted reply as a chat completion, whole or streamed.
-"""
+"""A scripted reply as a chat completion, whole or streamed."""
 
 from __future__ import annotations
 
@@ -19,12 +17,12 @@ def error_body(text: str, status: int = 500, *, param: str | None = None, code: 
 
 
 def refused(reply: Reply) -> bytes:
-    """The reply as an error."""
+    """The error that a reply stands for."""
     return error_body(reply.text, reply.status)
 
 
 def whole(got: Received, reply: Reply, number: int) -> Json:
-    """A completion."""
+    """The reply as one completion."""
     message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None}
     if reply.reasoning:  # not OpenAI's, but that of most servers that speak this wire
         message["reasoning_content"] = reply.reasoning
@@ -52,7 +50,7 @@ def whole(got: Received, reply: Reply, number: int) -> Json:
 
 
 def events(completion: Json, got: Received) -> Iterator[bytes]:
-    """The events of its stream."""
+    """The completion as a stream of events."""
     frame = {name: completion[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
     message, finish = completion["choices"][0]["message"], completion["choices"][0]["finish_reason"]
 

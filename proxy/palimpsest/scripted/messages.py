@@ -1,6 +1,4 @@
-"""
-A scripted reply as a message of Anthropic's Messages API, whole or streamed.
-"""
+"""A scripted reply as a message of Anthropic's Messages API, whole or streamed."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ KINDS = {  # of errors, by status; the rest is an api_error
 
 
 def refused(reply: Reply) -> bytes:
-    """The reply as an error."""
+    """The error that a reply stands for."""
     return orjson.dumps(
         {
             "type": "error",
@@ -34,7 +32,7 @@ def refused(reply: Reply) -> bytes:
 
 
 def whole(got: Received, reply: Reply, number: int) -> Json:
-    """A message: thoughts, text and calls as blocks."""
+    """The reply as one message: thoughts, text and calls as blocks."""
     content: list[Json] = []
     read, written = reply.cache_read_tokens or 0, reply.cache_write_tokens
     prompt = reply.prompt_tokens if reply.prompt_tokens is not None else got.tokens
@@ -66,7 +64,7 @@ def whole(got: Received, reply: Reply, number: int) -> Json:
 
 
 def events(message: Json, got: Received) -> Iterator[bytes]:
-    """The events of its stream."""
+    """The message as a stream of events."""
     opening = {"content": [], "stop_reason": None, "usage": message["usage"] | {"output_tokens": 1}}
     yield _event("message_start", message=message | opening)
     yield _event("ping")

@@ -1,6 +1,4 @@
-"""
-The script's reply to a request, the same for every API.
-"""
+"""The script's reply to a request, the same for every API."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ class Reply:
 
     @property
     def completion_tokens(self) -> int:
-        """A plausible number, never 0."""
+        """A plausible number of tokens, never 0."""
         return len(self.text) // CHARS_PER_TOKEN + 1
 
 
@@ -100,5 +98,5 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def opaque(*of: object) -> str:
-    """An opaque text that stands for its input: the same for the same input, and unreadable."""
+    """A text that is unreadable, and the same for the same input, as a provider's encrypted item."""
     return hashlib.shake_128(orjson.dumps(of)).hexdigest(OPAQUE_BYTES)

@@ -1,6 +1,4 @@
-"""
-A scripted reply as a response of OpenAI's Responses API, whole or streamed.
-"""
+"""A scripted reply as a response of OpenAI's Responses API, whole or streamed."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ ECHOED: Json = {  # what a response repeats of its request, and what it says whe
 
 
 def whole(got: Received, reply: Reply, number: int) -> Json:
-    """A response: thoughts, text and calls as items; or the single item that a compaction trigger asks for."""
+    """The reply as one response: thoughts, text and calls as items, or the item of a compaction."""
     asked = got.json
     conversation = asked.get("conversation")
     return {
@@ -73,7 +71,7 @@ def compaction(window: Sequence[Json], number: int) -> Json:
 
 
 def events(response: Json, got: Received) -> Iterator[bytes]:
-    """The events of its stream."""
+    """The response as a stream of events."""
     opening = response | {"status": "in_progress", "output": [], "usage": None}
     said: list[tuple[str, Json]] = [
         ("response.created", {"response": opening}),
@@ -94,7 +92,7 @@ def _item(item: Json) -> Iterator[tuple[str, Json]]:
     yield "response.output_item.added", {"item": item | opening.get(kind, {}) | begun}
     where = {"item_id": item["id"]}
     if kind == "message":
-        yield from _text(
+        yield from _part_events(
             "response.content_part",
             "response.output_text",
             item["content"][0],
@@ -103,7 +101,7 @@ def _item(item: Json) -> Iterator[tuple[str, Json]]:
         )
     elif kind == "reasoning":
         part = "response.reasoning_summary"
-        yield from _text(f"{part}_part", f"{part}_text", item["summary"][0], where | {"summary_index": 0}, {})
+        yield from _part_events(f"{part}_part", f"{part}_text", item["summary"][0], where | {"summary_index": 0}, {})
     elif kind == "function_call":
         for piece in pieces(item["arguments"]):
             yield "response.function_call_arguments.delta", where | {"delta": piece}
@@ -112,7 +110,7 @@ def _item(item: Json) -> Iterator[tuple[str, Json]]:
     yield "response.output_item.done", {"item": item}
 
 
-def _text(part_kind: str, text_kind: str, part: Json, where: Json, beside: Json) -> Iterator[tuple[str, Json]]:
+def _part_events(part_kind: str, text_kind: str, part: Json, where: Json, beside: Json) -> Iterator[tuple[str, Json]]:
     yield f"{part_kind}.added", where | {"part": part | {"text": ""}}
     for piece in pieces(part["text"]):
         yield f"{text_kind}.delta", where | {"delta": piece} | beside

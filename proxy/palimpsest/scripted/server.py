@@ -168,6 +168,7 @@ class ScriptedUpstream:
         self.script: Script = script or in_turn()
         self.received: list[Received] = []
         self.abandoned = 0
+        self.has_websockets = False  # of the Responses API: a request is a message there, and so is each event
         self.port = 0
         self._permits = asyncio.Semaphore(0)
         self._provider = Provider()
@@ -213,12 +214,34 @@ class ScriptedUpstream:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         got = Received(request.method, request.raw_path, dict(request.headers), await request.read())
+        if self.has_websockets and request.headers.get("upgrade") == "websocket":
+            return await self._converse(request, got)
         self.received.append(got)
         try:
             return await self._play(request, got)
         except (asyncio.CancelledError, ConnectionError):
             self.abandoned += 1
             raise
+
+    async def _converse(self, request: web.Request, got: Received) -> web.StreamResponse:
+        socket = web.WebSocketResponse(max_msg_size=BODY_BYTES)
+        await socket.prepare(request)
+        async for message in socket:
+            asked = Received("WEBSOCKET", got.path, got.headers, message.data.encode())
+            self.received.append(asked)
+            number = next(self._numbers)
+            if known := self._provider.answer(Received("POST", got.path, got.headers, asked.body), number):
+                status, body = known
+                told: Json = orjson.loads(body) if isinstance(body, bytes) else body
+                await socket.send_str(orjson.dumps({"type": "error", "status": status} | told).decode())
+                continue
+            reply = self.script(asked.json)
+            reply = Reply(reply) if isinstance(reply, str) else reply
+            said = responses.whole(asked, reply, number)
+            self._provider.keep(asked, said)
+            for event in responses.events(said, asked):
+                await socket.send_str(event.partition(b"\ndata: ")[2].decode().strip())
+        return socket
 
     async def _play(self, request: web.Request, got: Received) -> web.StreamResponse:
         reply, kind, pieces = self._say(got)

@@ -1,6 +1,4 @@
-"""
-What each setting accepts, in words, read from the types and limits of the policy.
-"""
+"""What each setting accepts, in words, read from the types and limits of the policy."""
 
 from __future__ import annotations
 
@@ -81,6 +79,7 @@ def nearest(location: Location) -> str:
 
 
 def _model_at(location: Location) -> type[BaseModel] | None:
+    """The policy section at a location; None: it is none."""
     model: type[BaseModel] | None = Policy
     is_key = False  # of a mapping: it names no field
     for part in location:
@@ -97,6 +96,7 @@ def _model_at(location: Location) -> type[BaseModel] | None:
 
 
 def _described(annotation: Any, limits: Sequence[Any]) -> str:
+    """A type and its limits in words."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _described(arguments[0], [limit for field in arguments[1:] for limit in field.metadata])
@@ -117,6 +117,7 @@ def _described(annotation: Any, limits: Sequence[Any]) -> str:
 
 
 def _limit(limit: Any) -> str:
+    """A limit in words; "" for one that needs none."""
     for attribute, words in (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<")):
         if hasattr(limit, attribute):
             return f"{words} {getattr(limit, attribute)}"

@@ -66,7 +66,7 @@ class EmbeddingModel:
 
     @property
     def every_file(self) -> tuple[str, ...]:
-        """Those that it cannot do without, and those that are read where they are there."""
+        """All files of the model, those that it can do without last."""
         return (*self.files, *OPTIONAL)
 
 
@@ -99,7 +99,7 @@ def embedding_models() -> Mapping[str, EmbeddingModel]:
 
 @lru_cache(maxsize=1)
 def text_embedding() -> type[TextEmbedding]:
-    """Fastembed's class, which knows of every model here and writes nothing on standard error."""
+    """Fastembed's class, which knows every model here, kept from writing to standard error."""
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
     from loguru import logger

@@ -38,6 +38,7 @@ SECRET_ENV = "PALIMPSEST_SECRET"
 
 WRAPPED_BY_ENV = "PALIMPSEST_WRAPPED_BY"  # for a proxy: process id of the `palimpsest wrap` with which it ends
 WRAPPED_AT_ENV = "PALIMPSEST_WRAPPED_AT"  # for a wrapped command: the URL of its proxy
+SERVER_KEY_ENV = "PALIMPSEST_SERVER_KEY"  # the key for the machine that keeps the memory
 URL_ENV = "PALIMPSEST_URL"  # for `palimpsest hook` and `palimpsest mcp`: the address of the proxy
 KEY_ENV = "PALIMPSEST_API_KEY"  # likewise: the key by which it knows the caller
 
@@ -46,7 +47,7 @@ NOT_SETTINGS = frozenset(
     {
         *(CONFIG_ENV, POLICY_ENV, POLICY_FILE_ENV, SOURCE_ENV, TOKEN_ENV, TOKEN_FILE_ENV, SECRET_ENV),
         *(WRAPPED_BY_ENV, WRAPPED_AT_ENV),
-        *(URL_ENV, KEY_ENV),
+        *(SERVER_KEY_ENV, URL_ENV, KEY_ENV),
         "PALIMPSEST_CLIENTS",
         "PALIMPSEST_VENV",
     }
@@ -59,6 +60,9 @@ SHORT = {
     "workers": "listen.workers",
     "data": "data",
     "model": "model.name",
+    "server": "server.url",
+    "key_file": "server.key_file",
+    "insecure": "server.insecure",
 }
 FORWARDING = ("data", "listen", "upstreams", "tenants", "limits")
 """Sections that say where requests go, who may send them, and where the proxy listens."""
@@ -110,7 +114,11 @@ def load(
     named = _variables_named(layers)
     layers += [_within(layer, sections) for layer in _environment_layers(environment, named)]
     given = {name: value for name, value in flags.items() if value is not None}
-    layers += [_Layer(f"--{name}", _tree_of(SHORT[name], value)) for name, value in given.items() if name in SHORT]
+    layers += [
+        _Layer(f"--{name.replace('_', '-')}", _tree_of(SHORT[name], value))
+        for name, value in given.items()
+        if name in SHORT
+    ]
     upstreams = {"PALIMPSEST_UPSTREAM": environment.get("PALIMPSEST_UPSTREAM"), "--upstream": given.get(UPSTREAM)}
     tree: Tree = {}
     for layer in layers:
@@ -184,13 +192,31 @@ def admin_token(environment: Mapping[str, str]) -> str | None:
         return token
     if not (name := environment.get(TOKEN_FILE_ENV)):
         return None
+    return _secret_in(Path(name), TOKEN_FILE_ENV, "token")
+
+
+def server_key(policy: Policy, environment: Mapping[str, str]) -> str:
+    """
+    The key for the machine that keeps the memory; "": none is set.
+
+    Raises:
+        PolicyError: its file cannot be read or is empty.
+    """
+    if key := environment.get(SERVER_KEY_ENV):
+        return key
+    file = policy.server.key_file
+    return _secret_in(file, "server.key_file", "key") if policy.server.url and file else ""
+
+
+def _secret_in(file: Path, setting: str, what: str) -> str:
+    """The secret in a file; raises PolicyError where it is empty or cannot be read."""
     try:
-        token = Path(name).read_text(encoding="utf-8").strip()
+        secret = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as cause:
-        raise PolicyError(f"{TOKEN_FILE_ENV}: cannot read {name}: {cause}") from cause
-    if not token:
-        raise PolicyError(f"{TOKEN_FILE_ENV}: {name} is empty: write the token into it, or unset the variable")
-    return token
+        raise PolicyError(f"{setting}: cannot read {file}: {cause}") from cause
+    if not secret:
+        raise PolicyError(f"{setting}: {file} is empty: write the {what} into it, or do not name it")
+    return secret
 
 
 def shipped(name: str) -> Path:
@@ -247,6 +273,7 @@ class _Loader(yaml.SafeLoader):
     """A YAML loader that refuses duplicate keys, where PyYAML would silently use the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Read a mapping; a key that is set twice is an error."""
         keys = [key.value for key, _ in node.value]
         for key, _ in node.value:
             if keys.count(key.value) > 1:
@@ -258,6 +285,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _file_layer(file: Path) -> _Layer:
+    """The settings of a file or a preset."""
     named, file = file, preset_or_file(file)
     if not file.exists() and file.name == str(named) and (near := get_close_matches(str(named), PRESETS, 1)):
         raise PolicyError(f"{named}: there is no such file or preset; did you mean {near[0]}?")
@@ -265,14 +293,15 @@ def _file_layer(file: Path) -> _Layer:
 
 
 def _within(layer: _Layer, sections: Sequence[str]) -> _Layer:
-    """A layer with some sections only; (): with all."""
+    """A layer with these sections only; (): with all."""
     return _Layer(layer.origin, {k: v for k, v in layer.tree.items() if k in sections}) if sections else layer
 
 
 def _variables_named(layers: Sequence[_Layer]) -> frozenset[str]:
-    """Variables that the file names as holding a key. They are not settings, even if they begin like one."""
+    """The variables that files name as holding a key: no settings, even if they begin like one."""
 
     def walk(node: Any) -> Iterator[str]:
+        """The variables that a tree of settings names."""
         if isinstance(node, dict):
             for key, value in node.items():
                 yield from [str(value)] if key == "key_env" else walk(value)
@@ -286,6 +315,7 @@ def _variables_named(layers: Sequence[_Layer]) -> frozenset[str]:
 
 
 def _environment_layers(environment: Mapping[str, str], named: frozenset[str]) -> list[_Layer]:
+    """One layer of settings for each variable that sets one; unknown variables are errors."""
     paths = {_variable(path): path for path in settings_by_path()}
     paths |= {PREFIX + name.upper(): path for name, path in SHORT.items()}
     layers = []
@@ -308,7 +338,7 @@ def _variable(path: str) -> str:
 
 
 def _from_text(path: str, text: str, variable: str) -> Any:
-    """A variable's text as the value of a setting: plain, a list (YAML, or split at commas), or a YAML mapping."""
+    """Parse the text of a variable as the value of a setting: plain, a list, or a YAML mapping."""
     kind = get_origin(settings_by_path()[path].annotation)
     if kind is tuple and not text.lstrip().startswith("["):
         return [part.strip() for part in text.split(",")]
@@ -321,6 +351,7 @@ def _from_text(path: str, text: str, variable: str) -> Any:
 
 
 def _with_url(upstreams: Any, url: str, origin: str) -> list[Tree]:
+    """The upstreams with the URL of the only one replaced."""
     if not isinstance(upstreams, list) or not upstreams:
         return [{"url": url}]
     if len(upstreams) > 1:
@@ -331,6 +362,7 @@ def _with_url(upstreams: Any, url: str, origin: str) -> list[Tree]:
 
 
 def _tree_of(path: str, value: Any) -> Tree:
+    """A dotted path and its value as a tree."""
     *parents, last = path.split(".")
     tree: Tree = {last: value}
     for part in reversed(parents):
@@ -339,7 +371,7 @@ def _tree_of(path: str, value: Any) -> Tree:
 
 
 def _merged(under: Tree, over: Tree) -> Tree:
-    """Mappings merge key by key; everything else is replaced as a whole."""
+    """Merge two trees: mappings key by key, everything else as a whole."""
     return under | {
         key: _merged(under[key], value) if isinstance(value, dict) and isinstance(under.get(key), dict) else value
         for key, value in over.items()
@@ -350,6 +382,7 @@ def _merged(under: Tree, over: Tree) -> Tree:
 
 
 def _validated(tree: Tree, layers: Sequence[_Layer]) -> Policy:
+    """The policy of a tree; raises PolicyError with every mistake and where it was set."""
     try:
         return Policy.model_validate(tree)
     except ValidationError as error:

@@ -370,11 +370,28 @@ class MemoryPolicy(_Part):
         description="Longest delay that memory may add, to a request and to the end of its answer, in milliseconds. "
         "After it they continue without memory.",
     )
-    websockets: Literal["pass", "decline"] = Field(
-        "pass",
-        description="pass: WebSocket connections pass through, without memory. decline: on paths with memory they get "
-        "426, and Codex falls back to HTTP.",
+    websockets: Literal["remember", "pass", "decline"] = Field(
+        "remember",
+        description="WebSockets of the Responses API, which Codex's built-in provider begins with. remember: their "
+        "requests get memory as over HTTP. pass: they pass through, without memory. decline: they get 426, and Codex "
+        "falls back to HTTP. All other WebSockets pass through.",
     )
+    compaction: Literal["forward", "answer"] = Field(
+        "forward",
+        description="Requests that ask the provider to compact a history (docs/compaction.md). forward: the provider "
+        "answers them. answer: the proxy does, from the archive and without a model, also where the provider cannot.",
+    )
+    compaction_days: int = Field(
+        180,
+        gt=0,
+        description="Days for which a compaction of the proxy's own can be gone on from. Later the client is told to "
+        "begin a new session.",
+    )
+
+    @property
+    def answers_compactions(self) -> bool:
+        """Whether the proxy answers compactions itself; it keeps what stands for a history in the archive."""
+        return self.compaction == "answer" and self.mode is Mode.ON
 
     @field_validator("mode", mode="before")
     @classmethod
@@ -420,7 +437,8 @@ class StorePolicy(_Part):
     url: str = Field(
         "",
         description="A PostgreSQL database, as postgresql://user@host:5432/name, without a password. While empty, a "
-        "file in the data folder. docs/scaling.md says what differs.",
+        "file in the data folder. Several hosts, of which one takes writes: "
+        "postgresql://user@one:5432,two:5432/name?target_session_attrs=read-write. docs/scaling.md says what differs.",
     )
     password_file: Path | None = Field(
         None, description="File with the password for `url`. It is read for each connection, so it may change."
@@ -436,6 +454,9 @@ class StorePolicy(_Part):
         parts = urlsplit(url)
         if parts.scheme not in ("postgresql", "postgres") or not parts.hostname or len(parts.path) < 2:
             raise ValueError("must begin with postgresql:// and name a host and a database")
+        hosts = parts.netloc.rpartition("@")[2]
+        if "," in hosts and "target_session_attrs=" not in parts.query:
+            raise ValueError("names several hosts: add ?target_session_attrs=read-write, and it is the one that writes")
         if parts.password is not None:
             raise ValueError("must not contain a password: put it in a file and name that in store.password_file")
         return url
@@ -776,6 +797,39 @@ class GapsPolicy(_Part):
     )
 
 
+class ServerPolicy(_Part):
+    """Another machine that keeps the memory of this proxy."""
+
+    url: str = Field(
+        "",
+        description="Address of a Palimpsest on another machine, such as https://memory.example.com. Memory is then "
+        "kept there and nothing of it here; requests still go to their providers from here. While it is away they pass "
+        "without memory, and their turns wait here. Empty: memory is kept here.",
+    )
+    key_file: Path | None = Field(
+        None,
+        description="File with the key that palimpsest key create made there. PALIMPSEST_SERVER_KEY goes before it.",
+    )
+    insecure: bool = Field(
+        False,
+        description="Whether url may begin with http:// although it leads to another machine. Everybody between can "
+        "then read the key and all that is said.",
+    )
+
+    _at_home = field_validator("key_file")(_expanded)
+    _is_a_base = field_validator("url")(_base_url)
+
+    @model_validator(mode="after")
+    def _nobody_listens_between(self) -> Self:
+        parts = urlsplit(self.url)
+        if parts.scheme == "http" and not self.insecure and not ListenPolicy(host=parts.hostname or "").is_loopback:
+            raise ValueError(
+                f"url {self.url} would send the key and all that is said in the clear: use https://, or set insecure "
+                "(--insecure) where the network between is your own"
+            )
+        return self
+
+
 class LimitPolicy(_Part):
     """Largest request."""
 
@@ -813,6 +867,12 @@ class Policy(_Part):
     pressure: PressurePolicy = Field(
         PressurePolicy(), description="Context windows, and the room kept in them for answers."
     )
+    overflow: Literal["forward", "observe", "trim"] = Field(
+        "forward",
+        description="What becomes of a conversation that is longer than its model's window. forward: it goes on as the "
+        "client sends it. observe: the same, and headers say what trim would do. trim: old results of tools and old "
+        "exchanges stay behind, and memory brings back what is needed of them.",
+    )
     archive: ArchivePolicy = Field(ArchivePolicy(), description="What is written, and how safely.")
     store: StorePolicy = Field(StorePolicy(), description="Where what is archived is kept.")
     retention: RetentionPolicy = Field(
@@ -835,6 +895,9 @@ class Policy(_Part):
     mcp: McpPolicy = Field(McpPolicy(), description="Memory as tools for agents.")
     page: PagePolicy = Field(PagePolicy(), description="The page for people.")
     gaps: GapsPolicy = Field(GapsPolicy(), description="How much memory loses, by questions that it asks itself.")
+    server: ServerPolicy = Field(
+        ServerPolicy(), description="Another machine that keeps the memory of this proxy: two laptops, one memory."
+    )
     limits: LimitPolicy = Field(LimitPolicy(), description="Largest request.")
     log: LogPolicy = Field(
         LogPolicy(), description="The log on standard error. It never holds message text, credentials or query strings."

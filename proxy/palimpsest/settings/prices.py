@@ -30,7 +30,7 @@ class Price:
     answer: float
 
     def of(self, prompt_tokens: int, answer_tokens: int) -> float:
-        """US dollars."""
+        """The price of so many tokens in US dollars."""
         return prompt_tokens * self.prompt + answer_tokens * self.answer
 
 
@@ -50,7 +50,7 @@ def price_of(policy: AssistantPolicy) -> Price | None:
 
 
 def _table() -> dict[str, Any]:
-    """Rows by model; empty if this version of LiteLLM keeps them elsewhere. Read each time: twice in a start."""
+    """LiteLLM's prices by model; empty if this version keeps them elsewhere."""
     spec = find_spec("litellm")
     folder = Path(next(iter(spec.submodule_search_locations or ()), "")) if spec else Path()
     try:

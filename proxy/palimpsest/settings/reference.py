@@ -1,6 +1,4 @@
-"""
-The reference of all settings, generated from the policy: `config/default.yaml` and `docs/settings.md`.
-"""
+"""The reference of all settings, generated from the policy: `config/default.yaml` and `docs/settings.md`."""
 
 from __future__ import annotations
 
@@ -96,6 +94,7 @@ def as_markdown() -> str:
 
 
 def _settings(section: BaseModel) -> Iterator[str]:
+    """The settings of a section as YAML with comments."""
     for name, field in type(section).model_fields.items():
         yield _comment(field.description, "  ") + f"  {name}: {_scalar(getattr(section, name))}\n"
         if field.annotation == tuple[KeyPolicy, ...]:
@@ -103,7 +102,7 @@ def _settings(section: BaseModel) -> Iterator[str]:
 
 
 def _upstreams(upstreams: tuple[UpstreamPolicy, ...]) -> str:
-    """The first one with every setting described, the others with what they set."""
+    """The upstreams as YAML: the first with every setting described, others with what they set."""
     first, *others = upstreams
     lines = []
     for name, field in UpstreamPolicy.model_fields.items():
@@ -115,6 +114,7 @@ def _upstreams(upstreams: tuple[UpstreamPolicy, ...]) -> str:
 
 
 def _keys() -> str:
+    """An example of proxy keys, commented out."""
     lines = []
     for name, field in KeyPolicy.model_fields.items():
         value = KEY_EXAMPLES[name] if name in KEY_EXAMPLES else _scalar(field.get_default())
@@ -136,7 +136,7 @@ def _comment(text: str | None, indent: str) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """A value as YAML would have it on one line."""
+    """A value as YAML on one line."""
     text = json.dumps(value, default=str)
     bare = text.strip('"')
     is_plain = bool(re.match(r"[A-Za-z~]", bare)) and bare not in BOOLEANS_IN_YAML
@@ -144,7 +144,7 @@ def _scalar(value: Any) -> str:
 
 
 def _section(field: FieldInfo) -> type[BaseModel] | None:
-    """The settings inside a setting: those of a section, or of each item of a list."""
+    """The model of a section or of list items in a setting; None: it is a plain one."""
     kinds = (field.annotation, *get_args(field.annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
 
@@ -154,6 +154,7 @@ def _is_list(field: FieldInfo) -> bool:
 
 
 def _table(fields: Any) -> str:
+    """The settings of a section as a Markdown table."""
     lines = ["| setting | default | allowed | meaning |\n", "|---|---|---|---|\n"]
     for name, field in fields:
         if _section(field) and not _is_list(field):

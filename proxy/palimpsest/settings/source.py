@@ -25,6 +25,7 @@ MISSING = b"missing"  # in place of the content of a file that cannot be read
 AT_RESTART = (
     *("data", "listen.host", "listen.port", "listen.workers", "listen.shutdown_seconds", "listen.drain_seconds"),
     *("archive.synchronous", "model.name", "model.folder", "model.cache", "model.download"),
+    *("server.url", "server.key_file", "server.insecure"),
 )
 """What sockets, processes, the open database and the loaded model are made of."""
 
@@ -41,7 +42,7 @@ class Source:
 
     def load(self, environment: Mapping[str, str]) -> Policy:
         """
-        The policy as files, environment and flags say now.
+        Read the policy from files, environment and flags as they are now.
 
         Raises:
             PolicyError: see `load.load`; or a file has become something else, such as a pipe that nobody writes to.
@@ -85,7 +86,7 @@ def source_of(
 
 
 def handed_over(environment: Mapping[str, str]) -> Source:
-    """The source that a start passed to this process; where it passed none, nothing is read anew."""
+    """The source that a start passed to this process; without one nothing is read anew."""
     told = json.loads(environment.get(SOURCE_ENV) or "{}")
     return Source(tuple(map(Path, told.get("files", ()))), told.get("flags", {}))
 
@@ -123,7 +124,7 @@ def compare(running: Policy, loaded: Policy) -> Comparison:
 
 
 def digest_of(policy: Policy) -> str:
-    """A short hash of what is in force: equal in all processes that act alike."""
+    """A short hash of a policy, equal in all processes that act alike."""
     tree = policy.model_dump(mode="json")
     for path in OWN_PLACE:
         _set(tree, path, None)
@@ -131,7 +132,7 @@ def digest_of(policy: Policy) -> str:
 
 
 def _is_any_port(tree: Any, path: str) -> bool:
-    """Whether whatever port was taken is the one that is wanted."""
+    """Whether the running port may be any, so that a change to 0 is none."""
     return path == "listen.port" and _at(tree, path) == 0
 
 
@@ -142,6 +143,7 @@ def _at(tree: Any, path: str) -> Any:
 
 
 def _set(tree: Any, path: str, value: Any) -> None:
+    """Set the value at a dotted path of a tree."""
     *parents, last = path.split(".")
     for part in parents:
         tree = tree[part]

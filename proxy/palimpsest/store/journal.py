@@ -19,6 +19,7 @@ from palimpsest.domain import (
     Block,
     BlockKind,
     Clues,
+    Compacted,
     Continuation,
     Cost,
     CurrentFacts,
@@ -35,11 +36,12 @@ from palimpsest.domain import (
     StoredBlock,
 )
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.store.engine import Ask, Engine, Row
+from palimpsest.store.engine import Ask, Engine, Row, nobody
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.turns.branch_heads import head_after, head_of
 from palimpsest.store.turns.diffs import message_list
 from palimpsest.store.turns.stats import count, oldest_pending, usage
+from palimpsest.store.turns.tombstones import holds_erased
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import from_stored
 
@@ -97,6 +99,14 @@ FROM numbers(?) AS asked INNER JOIN conversation ON conversation.id = asked.valu
 JOIN block ON block.conversation = conversation.id AND block.shed = 0 AND block.retired = 0
 ORDER BY block.turn
 """
+COMPACTED = """
+SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role,
+    block.facts, conversation.user_id, conversation.scope
+FROM turn JOIN conversation ON conversation.id = turn.conversation
+JOIN tenant ON tenant.id = conversation.tenant
+JOIN block ON block.turn = turn.id AND block.retired = 0
+WHERE turn.key = ?1 AND tenant.name = ?2
+"""
 # INNER JOIN: in this order, else every link of the tenant would be read.
 ANSWERS = """
 WITH owner AS MATERIALIZED (SELECT id FROM tenant WHERE name = ?2)
@@ -145,8 +155,8 @@ class Journal:
 
     async def seen(self, clues: Clues) -> Seen:
         """Which stored conversations left these clues, and how the likeliest of them stood last."""
-        wanted = {(kind, print) for kind, prints in clues.prints.items() for print in prints}
-        asked = ids(dict.fromkeys(print for _, print in sorted(wanted)))
+        wanted = {(kind, fingerprint) for kind, prints in clues.prints.items() for fingerprint in prints}
+        asked = ids(dict.fromkeys(fingerprint for _, fingerprint in sorted(wanted)))
 
         def look(ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
             whose = clues.user, clues.is_of_users, clues.scope
@@ -214,6 +224,23 @@ class Journal:
         )
         return frozenset(row[0] for row in rows)
 
+    async def is_partly_erased(self, tenant: str, conversation: str) -> bool:
+        """Whether something of this conversation was erased on request."""
+
+        def look(ask: Ask) -> bool:
+            sql = (
+                "SELECT conversation.id FROM conversation JOIN tenant ON tenant.id = conversation.tenant"
+                " WHERE tenant.name = ? AND conversation.public = ?"
+            )
+            return any(holds_erased(ask, row) for (row,) in ask(sql, (tenant, conversation)))
+
+        return await self._database.ask(look)
+
+    async def compacted(self, tenant: str, turn: str) -> Compacted | None:
+        """What a turn left in the place of a history; None: nothing, or it is no longer there."""
+        rows = await self._database.read(COMPACTED, (turn, tenant))
+        return next((Compacted(_block(row[1:8])[1], *row[8:]) for row in rows), None)
+
     async def tenants(self, conversation: str = "") -> list[str]:
         """Names of those to whom a conversation of this public id belongs ("": of all), the newest first."""
         rows = await self._database.read(
@@ -279,7 +306,7 @@ class Journal:
         Raises:
             MemoryFault: they could not.
         """
-        await self._database.transact(lambda transaction: None)
+        await self._database.transact(lambda transaction: None, nobody)
 
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
         """The record behind `explain`: the n-th turn (1-based; None = newest) of a conversation."""
@@ -359,25 +386,32 @@ def _turn(rows: Sequence[Row]) -> Mapping[str, Any] | None:
 
 
 def _seen(rows: Sequence[Row], heads: Sequence[Row], blocks: Sequence[Row]) -> Seen:
-    links = tuple(Link(LinkKind(kind), print, public, Role(role), turn) for kind, print, _, public, role, turn in rows)
+    links = tuple(
+        Link(LinkKind(kind), fingerprint, public, Role(role), turn) for kind, fingerprint, _, public, role, turn in rows
+    )
     said: dict[str, list[StoredBlock]] = defaultdict(list)
-    for conversation, anchor, text, kind, packed, tokens, role, told in blocks:
-        facts = tuple((id, source) for id, source in orjson.loads(told)) if told != "[]" else ()
-        of_facts = {source for _, source in facts}
-        sources = orjson.loads(packed)
-        parted_at = sources.index(0) if 0 in sources else len(sources)
-        quoted = tuple(occurrence for occurrence in sources[:parted_at] if occurrence not in of_facts)
-        block = Block(text, BlockKind(kind), quoted, tokens, role, facts, tuple(sources[parted_at + 1 :]))
-        said[conversation].append(StoredBlock(anchor, block))
+    for conversation, *row in blocks:
+        said[conversation].append(StoredBlock(*_block(row)))
     return Seen(links, tuple(head_of(head, tuple(said[head[0]])) for head in heads))
+
+
+def _block(row: Sequence[Any]) -> tuple[int, Block]:
+    """A block, behind the occurrence that carries it."""
+    anchor, text, kind, packed, tokens, role, told = row
+    facts = tuple((id, source) for id, source in orjson.loads(told)) if told != "[]" else ()
+    of_facts = {source for _, source in facts}
+    sources = orjson.loads(packed)
+    parted_at = sources.index(0) if 0 in sources else len(sources)
+    quoted = tuple(occurrence for occurrence in sources[:parted_at] if occurrence not in of_facts)
+    return anchor, Block(text, BlockKind(kind), quoted, tokens, role, facts, tuple(sources[parted_at + 1 :]))
 
 
 def _likeliest(rows: Sequence[Row]) -> list[int]:
     """The conversations in question: named ones, then by how many links lead there and to few others, then newest."""
-    share = Counter((kind, print) for kind, print, *_ in rows)
+    share = Counter((kind, fingerprint) for kind, fingerprint, *_ in rows)
     weight: dict[int, tuple[bool, float, int]] = defaultdict(lambda: (False, 0.0, 0))
-    for kind, print, conversation, _, _, turn in rows:
+    for kind, fingerprint, conversation, _, _, turn in rows:
         is_named, led, newest = weight[conversation]
         is_named |= kind in (LinkKind.CLIENT_ID, LinkKind.REPLY)
-        weight[conversation] = (is_named, led + 1 / share[kind, print], max(newest, turn))
+        weight[conversation] = (is_named, led + 1 / share[kind, fingerprint], max(newest, turn))
     return sorted(weight, key=lambda conversation: weight[conversation], reverse=True)[:MAX_CONVERSATIONS]

@@ -9,7 +9,7 @@ No column has a name that SQL reserves.
 
 from __future__ import annotations
 
-VERSION = 18  # of these tables, kept beside them: rises with every change of them
+VERSION = 20  # of these tables, kept beside them: rises with every change of them
 
 JOURNAL = r"""
 CREATE TABLE tenant (
@@ -131,7 +131,7 @@ CREATE TABLE unindexed (                     -- memories that wait for a vector
     leased_until REAL NOT NULL DEFAULT 0     -- by that worker, Unix seconds
 );
 CREATE TABLE vector (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,   -- rises with every vector saved: caches read on from here
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
     memory INTEGER NOT NULL UNIQUE REFERENCES memory(id),
     model TEXT NOT NULL,
     own BLOB NOT NULL                        -- float16, unit length
@@ -140,6 +140,11 @@ CREATE INDEX vector_by_model ON vector(model);
 CREATE TABLE forgotten (                     -- memories whose vector or scope changed: caches look at them again
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     memory INTEGER NOT NULL
+);
+CREATE TABLE reminder (                      -- passages that somebody wants in the next request of their conversation
+    memory INTEGER PRIMARY KEY REFERENCES memory(id) ON DELETE CASCADE,
+    until REAL NOT NULL,                     -- Unix seconds, when it waits no longer
+    turn INTEGER NOT NULL DEFAULT 0          -- that it came in; 0: it waits
 );
 CREATE TABLE term (                          -- document frequency per tenant, for BM25
     tenant INTEGER NOT NULL,
@@ -225,6 +230,10 @@ CREATE TABLE change (                        -- counters that every process foll
     name TEXT PRIMARY KEY,
     number INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE secret_mark (                   -- of the secret that keyed all hashes here: store/engine/secret_mark.py
+    one INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL
+);
 CREATE TABLE proxy_key (                     -- keys that callers present; none of them stands here
     id TEXT PRIMARY KEY,
     digest BLOB NOT NULL UNIQUE,             -- SHA-256 of the key
@@ -396,7 +405,7 @@ SCHEMA = JOURNAL + ERASURE + OPERATION + ITEMS + FACTS
 
 
 def refusal_of(version: int) -> str:
-    """Why a database of this version is not used, and what to do about it; "": it is."""
+    """Why a database of this version cannot be used, and what to do; "": it can."""
     if version > VERSION:
         return f"a newer palimpsest wrote it (version {version}, known {VERSION}): install that one"
     if version < VERSION:

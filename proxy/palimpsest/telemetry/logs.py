@@ -107,13 +107,13 @@ def silence(*names: str) -> None:
 
 
 def _first_line(_logger: Any, _method: str, line: EventDict) -> EventDict:
-    """A library's line without its continuation: asyncio puts the repr of whatever failed there."""
+    """Cut a library's line to its first: asyncio puts the repr of whatever failed behind it."""
     line["event"] = str(line["event"]).partition("\n")[0]
     return line
 
 
 def _trace(_logger: Any, _method: str, line: EventDict) -> EventDict:
-    """The traceback of an exception; its message only if it is one of ours, as others quote their input."""
+    """Replace an exception by its traceback, with the message only if it is one of ours."""
     failure = _failure(line.pop("exc_info", None))
     if failure is not None:
         frames = traceback.extract_tb(failure.__traceback__)
@@ -143,7 +143,7 @@ def _failure(info: BaseException | _ExcInfo | bool | None) -> BaseException | No
 
 
 def _plain(_logger: Any, _method: str, line: EventDict) -> str:
-    """A line for people, as structlog's console writes it without colours, in a fifth of the time."""
+    """Render a line for people, as structlog's console does, in a fifth of the time."""
     head = f"{line.pop('timestamp')} [{line.pop('level'):<{LEVEL_CHARS}}] {line.pop('event')}"
     return " ".join((head, *(f"{name}={_quoted(line[name])}" for name in sorted(line))))
 

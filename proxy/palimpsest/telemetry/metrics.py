@@ -42,7 +42,12 @@ COUNTERS: Mapping[str, tuple[str, ...]] = {
     "own_tokens": ("Tokens of those requests as their clients sent them.",),
     "tenant_added_tokens": ("Tokens added to requests, by tenant.", "tenant"),
     "turns_lost": ("Turns not archived: the queue was full or the store failed.",),
-    "too_long": ("Requests that were refused for their length, and sent once more without what was added.",),
+    "overflow": (
+        "Requests longer than their window: cut; repeated, as by an earlier cut; answer, a shorter one asked for.",
+        "what",
+    ),
+    "trimmed_tokens": ("Tokens of requests that stayed behind because the window is too small for them.",),
+    "too_long": ("Requests that were refused for their length, and sent once more with less.",),
     "too_long_tokens": ("Tokens that were taken out of those requests again.",),
     "blocks": ("Requests that got a new block.",),
     "prompt_tokens": ("Tokens of prompts, as providers counted them.",),

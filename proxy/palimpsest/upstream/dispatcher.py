@@ -1,6 +1,4 @@
-"""
-The dispatcher: sends a request to its upstream, as it is or through LiteLLM.
-"""
+"""The dispatcher: sends a request to its upstream, as it is or through LiteLLM."""
 
 from __future__ import annotations
 
@@ -73,7 +71,7 @@ class Upstreams:
         await self._opened.aclose()
 
     async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
-        """See `Sender`."""
+        """Choose the upstream of a request, and ask it; see `Sender`."""
         path = target.partition("?")[0]
         api = api_of(path, headers)
         login = login_of(headers, self._login_headers)
@@ -81,9 +79,7 @@ class Upstreams:
         is_listing = method == "GET" and path.startswith(LIST_PATH) and self._models.merges(api) and not login
         if is_listing and path == LIST_PATH:
             return await self._models.answer(
-                api,
-                headers,
-                lambda upstream, asking: self._passthrough.send(upstream, method, target, asking, body),
+                api, headers, lambda upstream, asking: self._passthrough.send(upstream, method, target, asking, body)
             )
         if is_listing:
             model = unquote(path[len(LIST_PATH) :].strip("/"))

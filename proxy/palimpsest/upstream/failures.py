@@ -19,12 +19,7 @@ from palimpsest.settings.policy import UpstreamPolicy
 
 LOWEST_ERROR = 400
 LOWEST_SERVER_ERROR = 500
-CODES = {
-    401: "invalid_api_key",
-    403: "permission_denied",
-    404: "model_not_found",
-    429: "rate_limit_exceeded",
-}
+CODES = {401: "invalid_api_key", 403: "permission_denied", 404: "model_not_found", 429: "rate_limit_exceeded"}
 KEPT = ("retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id")  # of the provider's headers
 LATE = ("TimeoutError", "TimeoutException", "APITimeoutError")  # classes, by name: theirs are imported late
 BROKEN = ("ConnectionError", "ClientConnectionError", "ClientPayloadError", "TransportError")
@@ -46,7 +41,7 @@ class ProviderRefusal:
 
 
 def refused(failure: Exception) -> ProviderRefusal | None:
-    """The provider's own error; None: it did not answer."""
+    """The provider's own error, with status and code; None: it did not answer."""
     status = getattr(failure, "status_code", None)
     if not isinstance(status, int) or status < LOWEST_ERROR:
         return None

@@ -51,7 +51,7 @@ class ModelList:
 
     async def answer(self, api: Api, headers: RawHeaders, ask: Ask) -> UpstreamAnswer:
         """
-        All lists in one. Upstreams that fail are left out; if all fail, the first one's answer is returned.
+        The lists of all upstreams as one, without those that fail; if all do, the first one's answer.
 
         Args:
             headers: the client's.

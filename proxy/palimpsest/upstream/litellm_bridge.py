@@ -85,7 +85,7 @@ async def ask_chat(router: Any, asked: Json) -> bytes | Frames:
 
 
 async def chat_events(stream: Any) -> Frames:
-    """One event for each chunk, all with the first one's id, and the final one."""
+    """Yield an event for each chunk, all with the first one's id, then the final one."""
     async with closed(stream):
         name: Json = {}
         async for chunk in stream:
@@ -107,7 +107,7 @@ async def ask_responses(router: Any, asked: Json) -> bytes | Frames:
 
 
 async def responses_events(stream: Any) -> Frames:
-    """Named and numbered events; those that precede the provider's first output wait for it."""
+    """Yield named and numbered events; those that precede the provider's first output wait for it."""
     async with closed(stream):
         number, waiting = 0, b""
         async for event in stream:
@@ -120,7 +120,7 @@ async def responses_events(stream: Any) -> Frames:
 
 
 def responses_broken(text: str) -> bytes:
-    """See `Bridge`."""
+    """The event that says that a stream is not whole."""
     said = {"type": "error", "code": "upstream_unreachable", "message": text, "param": None}
     return b"event: error\ndata: %s\n\n" % orjson.dumps(said)
 
@@ -144,9 +144,10 @@ async def ask_messages(adapter: Any, supported: Callable[[Json], Json], router: 
 
 
 async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> Frames:
-    """The translation's events; one that reports a broken stream is not an end."""
+    """Yield the translation's events; raise ConnectionError where one of them reports a broken stream."""
     async with closed(stream):
-        events = adapter.translate_completion_output_params_streaming(await after_first_chunk(stream), model, names)
+        whole = await after_first_chunk(stream)
+        events = adapter.translate_completion_output_params_streaming(whole, model, names)
         async with closed(events):
             async for event in events:
                 yield event
@@ -155,8 +156,16 @@ async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> 
 
 
 async def after_first_chunk(stream: Any) -> Any:
-    """The whole stream, once its first chunk has arrived: before that LiteLLM may not have asked the provider."""
-    first = await anext(aiter(stream))
+    """
+    Wait for the first chunk of a stream, and return all of it: before that LiteLLM may not have asked the provider.
+
+    Raises:
+        ConnectionError: the stream ended without any chunk.
+    """
+    try:
+        first = await anext(aiter(stream))
+    except StopAsyncIteration:  # out of an async generator it would be a RuntimeError
+        raise ConnectionError("the stream ended before its first chunk") from None
 
     async def again() -> AsyncIterator[Any]:
         yield first

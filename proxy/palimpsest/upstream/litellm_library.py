@@ -38,7 +38,7 @@ class Library(NamedTuple):
 
 
 async def _import() -> Library:
-    """LiteLLM, imported without output or network access."""
+    """Import LiteLLM without output or network access."""
     os.environ.update(dict.fromkeys(OFFLINE, "True"))
     import httpx
     import litellm
@@ -71,7 +71,7 @@ class LiteLLMThread:
             return self._library
 
     async def close(self) -> None:
-        """End the library's connections, which all of its users share, and the thread."""
+        """Close the library's connections, which all users share, and end the thread."""
         if self._library is not None:
             await self.thread.run(self._library.litellm.close_litellm_async_clients())
         await self._opened.aclose()
@@ -110,7 +110,7 @@ class LoopThread:
         return await self.run(_next(source))
 
     async def close(self, source: AsyncGenerator[Any, None]) -> None:
-        """Close such a generator, even one whose step has just been cancelled."""
+        """Close a generator of the thread, even one whose step has just been cancelled."""
         await self.run(_close(source))
 
 
@@ -130,6 +130,7 @@ async def _close(source: AsyncGenerator[Any, None]) -> None:
 
 
 async def _end_all() -> None:
+    """Cancel every other task of this loop, and wait for them."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

@@ -173,6 +173,7 @@ class Passthrough:
         return PassthroughAnswer(upstream.name, response)
 
     def _request_headers(self, upstream: UpstreamPolicy, headers: RawHeaders, body: Body) -> CIMultiDict[str]:
+        """The headers to send: without hop-by-hop ones and ours, with the upstream's own credential."""
         held = self._held.get(upstream.name)
         named = hop_by_hop(headers)
         dropped = NOT_FORWARDED | named
@@ -233,6 +234,7 @@ async def _slices(body: bytes) -> AsyncIterator[bytes]:
 
 
 def _answer_headers(response: aiohttp.ClientResponse) -> list[tuple[bytes, bytes]]:
+    """The headers to pass back: without hop-by-hop ones."""
     raw = response.raw_headers
     dropped = HOP_BY_HOP | hop_by_hop(raw)
     if response.status in BODILESS:
@@ -255,7 +257,7 @@ def _text(value: bytes) -> str:
 
 
 def _translated(name: str, cause: BaseException) -> UpstreamUnreachable:
-    """The failure in our own words: the library's contain the URL, and its query must not be logged."""
+    """A failure in our own words: the library's contain the URL, and its query must not be logged."""
     reason = next((text for kind, text in _REASONS if isinstance(cause, kind)), "the connection broke")
     return _unreachable(name, reason, timed_out=isinstance(cause, TimeoutError))
 

@@ -1,6 +1,4 @@
-"""
-Routing: the first upstream whose API and model patterns match a request, and takes the login that it shows.
-"""
+"""Routing: the first upstream whose API and model patterns match a request, and takes the login that it shows."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ async def ask_traced(
     ask: Callable[[RawHeaders], Awaitable[UpstreamAnswer]],
 ) -> UpstreamAnswer:
     """
-    The answer of an upstream, and a span that ends with it.
+    Ask an upstream within a span, which ends with the answer.
 
     Args:
         path: without its query.
@@ -80,7 +80,7 @@ async def ask_traced(
     try:
         answer = await ask([*(header for header in headers if header[0] != TRACEPARENT), context])
     except BaseException as failure:
-        call.end(_kind(failure))
+        call.end(_error_type(failure))
         raise
     call.begin(answer)
     if isinstance(answer, UpgradedAnswer):
@@ -104,7 +104,7 @@ class TracedAnswer:
                 self._call.feed(data)
                 yield data
         except UpstreamUnreachable as failure:
-            self._call.end(_kind(failure))
+            self._call.end(_error_type(failure))
             raise
         self._call.end("")
 
@@ -160,6 +160,7 @@ class _Call:
             self._tap = ResponseTap(answer.headers, ANSWER_BYTES)
 
     def feed(self, data: bytes) -> None:
+        """Take in a piece of the answer, and note when the first came."""
         if not self._bytes and self._wire is not None:
             self._told["gen_ai.response.time_to_first_chunk"] = perf_counter() - self._started
         self._bytes += len(data)
@@ -168,7 +169,7 @@ class _Call:
 
     def end(self, failure: str) -> None:
         """
-        End the span, once.
+        End the span, once, with what the answer told or how it failed.
 
         Args:
             failure: `error.type`; "": none but what the status says.
@@ -188,6 +189,7 @@ class _Call:
             self.span.end(at_ns)
 
     def _complete(self, at_ns: int) -> None:
+        """End the span with what the answer told."""
         try:
             if self._tap is not None:
                 self._tell_answer(self._tap)
@@ -197,6 +199,7 @@ class _Call:
             self._tap = None
 
     def _tell_request(self, wire: Wire, body: bytes) -> None:
+        """Set the attributes that the request tells."""
         try:
             raw = read_object(body)
         except WireError:
@@ -211,6 +214,7 @@ class _Call:
             self._told["gen_ai.input.messages"] = _content(wire.parse(body).messages)
 
     def _tell_answer(self, tap: ResponseTap) -> None:
+        """Set the attributes that the answer tells."""
         payloads, streamed = tap.heard()
         account = account_of(payloads, streamed)
         self._told |= {
@@ -230,12 +234,13 @@ class _Call:
 
 
 def _content(messages: Sequence[Message], reasons: tuple[str, ...] = ()) -> str:
-    """Messages as the conventions write them, without credentials."""
+    """Messages as JSON of the conventions, without credentials."""
     end = {"finish_reason": reasons[0]} if reasons else {}
     return orjson.dumps([_message(message) | end for message in messages]).decode()
 
 
 def _message(message: Message) -> Json:
+    """A message in the form of OpenTelemetry, without credentials."""
     text = redact(message.text)
     if message.answers_call:
         return {
@@ -250,7 +255,7 @@ def _message(message: Message) -> Json:
 
 
 def _provider(upstream: UpstreamPolicy) -> str:
-    """Its name in the conventions where they have one, else what the operator calls it."""
+    """The provider's name in the conventions where they have one, else what the operator calls it."""
     if upstream.litellm:
         prefix = upstream.litellm.partition("/")[0]
         return LITELLM.get(prefix, prefix)
@@ -258,7 +263,7 @@ def _provider(upstream: UpstreamPolicy) -> str:
     return next((name for end, name in HOSTS if host == end or host.endswith("." + end)), upstream.name)
 
 
-def _kind(failure: BaseException) -> str:
+def _error_type(failure: BaseException) -> str:
     if isinstance(failure, UpstreamUnreachable):
         return "timeout" if failure.http_status == TIMEOUT_STATUS else "unreachable"
     return "not_served" if isinstance(failure, NotServed) else GONE if not isinstance(failure, Exception) else "_OTHER"

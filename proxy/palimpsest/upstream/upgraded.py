@@ -1,6 +1,4 @@
-"""
-A connection that the upstream has upgraded to another protocol, handed over with HTTP done.
-"""
+"""A connection that the upstream has upgraded to another protocol, handed over with HTTP done."""
 
 from __future__ import annotations
 

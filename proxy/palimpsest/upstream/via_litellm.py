@@ -129,7 +129,7 @@ class ViaLitellm:
         self, upstream: UpstreamPolicy, method: str, path: str, headers: RawHeaders, body: Body
     ) -> UpstreamAnswer:
         """
-        Ask a model.
+        Ask a model through LiteLLM.
 
         Args:
             path: without its query.
@@ -180,6 +180,7 @@ class ViaLitellm:
             return refusal(500, "upstream_error", f"LiteLLM failed to ask {upstream.litellm}: {summary(failure)}")
 
     async def _open(self, library: Library) -> None:
+        """Make routers, timeouts and bridges, once the library is loaded."""
         self._litellm = library.litellm
         self._timeouts = {
             u.name: library.timeout(u.silence_timeout_seconds, connect=u.connect_timeout_seconds)
@@ -223,7 +224,7 @@ def _refusal(shape: Refusal, status: int, code: str, text: str, headers: RawHead
 
 
 async def _step(thread: LoopThread, events: Frames, upstream: UpstreamPolicy) -> bytes | None:
-    """The next event within a time limit: some of LiteLLM's providers have none for streams."""
+    """Wait for the next event within a time limit; None: the stream has ended."""
     async with asyncio.timeout(None if "timeout" in upstream.settings else upstream.silence_timeout_seconds):
         return await thread.step(events)
 

@@ -57,6 +57,7 @@ def account_of(payloads: Sequence[bytes], streamed: bool) -> Account:
 
 
 def _reasons(part: Json) -> list[str]:
+    """The reasons why an answer ended, of whichever wire."""
     choices = part.get("choices")
     said = [c.get("finish_reason") for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
     said.append(part.get("stop_reason"))
@@ -66,12 +67,13 @@ def _reasons(part: Json) -> list[str]:
 
 
 def _tokens(usage: Json) -> Mapping[str, int | None]:
+    """Token counts of an answer under one name each, of whichever wire; None: not told."""
     sent = _count(usage, "prompt_tokens", "input_tokens")
     cached = _count(usage, "cache_read_input_tokens")
     if sent is not None and "prompt_tokens" not in usage:
         sent += sum(_count(usage, name) or 0 for name in _CACHE)
-    details = _object(usage, "prompt_tokens_details", "input_tokens_details")
-    made = _object(usage, "completion_tokens_details", "output_tokens_details")
+    details = _first_object(usage, "prompt_tokens_details", "input_tokens_details")
+    made = _first_object(usage, "completion_tokens_details", "output_tokens_details")
     return {
         "input_tokens": sent,
         "output_tokens": _count(usage, "completion_tokens", "output_tokens"),
@@ -81,7 +83,7 @@ def _tokens(usage: Json) -> Mapping[str, int | None]:
     }
 
 
-def _object(usage: Json, *names: str) -> Json:
+def _first_object(usage: Json, *names: str) -> Json:
     found: Any = next((usage[name] for name in names if isinstance(usage.get(name), dict)), {})
     told: Json = found
     return told

@@ -1,6 +1,4 @@
-"""
-The assembly of a chat answer: the message of its first choice, from a body or from stream chunks.
-"""
+"""The assembly of a chat answer: the message of its first choice, from a body or from stream chunks."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ class _Fragments(list[str]):
 
 
 def grow(message: Json, delta: Json) -> None:
-    """Texts grow, objects grow inside, calls are told apart by `index`; anything else is replaced."""
+    """Merge a delta into a message: texts and objects grow, calls by `index`, anything else is replaced."""
     for key, value in delta.items():
         before = message.get(key)
         if key == "tool_calls" and isinstance(value, list):
@@ -72,7 +70,7 @@ class _Calls(dict[int, Json]):
 
 
 def settled(message: Json) -> Json:
-    """What has grown, as plain JSON."""
+    """A grown message as plain JSON."""
     whole: Json = {}
     for key, value in message.items():
         if isinstance(value, _Calls):

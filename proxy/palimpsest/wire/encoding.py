@@ -1,6 +1,4 @@
-"""
-Content encodings: the decoded copy of a compressed body. What is forwarded stays as it came.
-"""
+"""Content encodings: the decoded copy of a compressed body. What is forwarded stays as it came."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ _GZIP_HEADER, _ZLIB_HEADER, _NO_HEADER = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -z
 
 def decoder(content_encoding: str, limit_bytes: int) -> Decode | None:
     """
-    How to decode one body.
+    A function that decodes one body; None: the encoding is not known.
 
     Args:
         content_encoding: value of the header, "" where there is none; several are undone from the last to the first.
@@ -51,7 +49,7 @@ def decoder(content_encoding: str, limit_bytes: int) -> Decode | None:
 
 def decoded(body: bytes, content_encoding: str, limit_bytes: int) -> bytes:
     """
-    A whole body, decoded.
+    Decode a whole body.
 
     Raises:
         TooLarge: it is larger than the limit.
@@ -79,6 +77,7 @@ def _unpackers(names: Sequence[str], limit_bytes: int) -> list[_Unpacker]:
 
 
 def _undo(unpackers: Sequence[_Unpacker], data: bytes) -> bytes:
+    """Apply each unpacker in turn; raises WireError on damaged data."""
     for unpack in unpackers:
         try:
             data = unpack(data)

@@ -43,7 +43,7 @@ def normalise(message: Message) -> str:
     return "\n".join([_role(message.role), _squeezed(_told(message)), *said, *opaque])
 
 
-def fingerprint(message: Message, key: bytes) -> Fingerprint:
+def fingerprint_of(message: Message, key: bytes) -> Fingerprint:
     """
     Hash a message.
 
@@ -55,15 +55,15 @@ def fingerprint(message: Message, key: bytes) -> Fingerprint:
     parts = [part for call in message.calls for part in (call.name, call.arguments)]
     parts += (*message.media, *message.opaque, *message.refers)
     if len(message.text) + sum(map(len, parts)) > REMEMBERED_CHARS:
-        return _of_large(_Large(message), key)
+        return _fingerprint_large(_Large(message), key)
     if parts or message.calls:
-        return _fingerprint(normalise(message), bool(message.calls), key)
-    return _of_text(message.role, _told(message), key)
+        return _fingerprint_normalised(normalise(message), bool(message.calls), key)
+    return _fingerprint_text(message.role, _told(message), key)
 
 
 @word_cache(REMEMBERED)
-def _of_text(role: str, text: str, key: bytes) -> Fingerprint:
-    return _fingerprint(f"{_role(role)}\n{_squeezed(text)}", False, key)
+def _fingerprint_text(role: str, text: str, key: bytes) -> Fingerprint:
+    return _fingerprint_normalised(f"{_role(role)}\n{_squeezed(text)}", False, key)
 
 
 class _Large:
@@ -86,13 +86,13 @@ class _Large:
 
 
 @word_cache(REMEMBERED_LARGE)
-def _of_large(large: _Large, key: bytes) -> Fingerprint:
+def _fingerprint_large(large: _Large, key: bytes) -> Fingerprint:
     message, large.message = large.message, None
     assert message is not None
-    return _fingerprint(normalise(message), bool(message.calls), key)
+    return _fingerprint_normalised(normalise(message), bool(message.calls), key)
 
 
-def _fingerprint(normal: str, calls: bool, key: bytes) -> Fingerprint:
+def _fingerprint_normalised(normal: str, calls: bool, key: bytes) -> Fingerprint:
     role, text, rest = (*normal.split("\n", 2), "")[:3]
     start = text[:OPENING_CHARS] or (rest if calls else "")
     return Fingerprint(full=_hash(normal, key), opening=_hash(f"{role}\n{start}", key))
@@ -135,6 +135,7 @@ def _squeezed(text: str) -> str:
 
 
 def _call(call: ToolCall) -> str:
+    """A tool call in one normal form, however its JSON is spaced or ordered."""
     try:
         arguments = orjson.dumps(orjson.loads(call.arguments or "{}"), option=orjson.OPT_SORT_KEYS).decode()
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):

@@ -48,8 +48,7 @@ _DAY = r"\[\d{4}-\d\d-\d\d(?: \d\d:\d\d UTC)?\]"
 _LINE = rf"(?:>.*|[\w-]+: .*|{_DAY}|\[\d\d:\d\d\])"  # of a block: a quote, a day or a time
 _LINES = re.compile(rf"(?:{_LINE}\n)+")
 _ECHO = re.compile(  # begins with the tag or with a day: nothing else is sure to be ours
-    rf"^(?:{_HEAD.pattern}(?:.+\n)?|{_DAY}\n)(?:(?:{_LINE}(?:\n|\Z))+(?:{BLOCK_CLOSE})?)",
-    re.MULTILINE,
+    rf"^(?:{_HEAD.pattern}(?:.+\n)?|{_DAY}\n)(?:(?:{_LINE}(?:\n|\Z))+(?:{BLOCK_CLOSE})?)", re.MULTILINE
 )
 
 
@@ -74,7 +73,7 @@ def escaped(text: str) -> str:
         text = _MARKS.sub(lambda mark: ESCAPED[mark[0]], text)
     if not _OPENS.search(text):
         return text
-    return _OPENS.sub(lambda opens: ESCAPED["<"] if _names_us(text, opens.end()) else opens[0], text)
+    return _OPENS.sub(lambda opens: ESCAPED["<"] if _has_tag_name(text, opens.end()) else opens[0], text)
 
 
 def passages_of(block: str) -> list[str]:
@@ -130,8 +129,8 @@ def _block_end(text: str, at: int) -> int:
     return lines.end() + len(BLOCK_CLOSE) if lines and text.startswith(BLOCK_CLOSE, lines.end()) else at
 
 
-def _names_us(text: str, at: int) -> bool:
-    """Whether the name of our tag follows, in letters that look like it, whatever signs stand before and inside."""
+def _has_tag_name(text: str, at: int) -> bool:
+    """Whether our tag name stands here, in look-alike letters, too, and with a few signs before and inside."""
     found = signs = 0
     while found < len(TAG_NAME) and at < len(text):
         letters = _letters(text[at])

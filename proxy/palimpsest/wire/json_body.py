@@ -1,6 +1,4 @@
-"""
-The JSON body of a request, before any API's format is read in it.
-"""
+"""The JSON body of a request, before any API's format is read in it."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def _origin(body: bytes, at: int, old: Layout, indexes: Iterable[int]) -> tuple[
 
 
 def _outside(head: bytes, tail: bytes, listed: str) -> Json | None:
-    """What a body says beside its list; None where that is in doubt."""
+    """The fields of a body beside its list; None where that is in doubt."""
     shell = head + tail
     try:
         outside = orjson.loads(shell)
@@ -323,6 +323,7 @@ def _in_bytes(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, in
     """Spans of a text as spans of its UTF-8 bytes."""
 
     def lengths() -> Iterator[int]:
+        """The UTF-8 length of the text up to each start and stop, rising."""
         at = size = 0
         for place in (place for span in spans for place in span):
             size += len(text[at:place].encode())

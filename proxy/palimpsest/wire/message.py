@@ -25,6 +25,7 @@ from palimpsest.wire.values import dumps, memory_bytes
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}  # type to its field
 BLOCK_ROLES = ("user", "system", "developer")  # of messages that a block is put into, or that are one
 OPAQUE_PART = "compaction"  # in the type of a part: what a provider made of a history, for itself to read
+OWN_PREFIX = "palimpsest.compaction."  # of what stands in an item that the proxy made itself, in a provider's place
 INLINED_FIELDS = ("data", "file_data")  # base64 without `data:` in front
 REFERENCE = "sha256:"
 REFERRED_FIELDS = ("url", "data", "file_data", "file_id")
@@ -118,7 +119,7 @@ def without_memory_blocks(raw: Json) -> Json:
 
 
 def _without_memory_block(part: Any) -> Any:
-    """A part as it was before; None where it was nothing but a block."""
+    """A content part without memory blocks; None where it was nothing else."""
     if not isinstance(part, dict):
         return part
     name = TEXT_PARTS.get(text_of(part.get("type")), "")
@@ -160,7 +161,7 @@ def objects(value: Any) -> Iterable[Json]:
 
 
 def _reference(part: Json) -> str:
-    """The id of what a part stands for, "" where it says something itself."""
+    """The id of the part that this one refers to, "" where it says something itself."""
     return text_of(part.get("id")) if part.get("type") == "item_reference" or part.keys() == {"id"} else ""
 
 
@@ -176,7 +177,7 @@ class _Said:
     answers: str = ""
 
     def content(self, content: Any) -> None:
-        """A text, parts, or nothing."""
+        """Add a text or parts."""
         if isinstance(content, str):
             self.texts.append(content)
         elif isinstance(content, list):
@@ -186,6 +187,7 @@ class _Said:
             raise WireError("reading a message: its content is neither text, nor parts, nor null")
 
     def _part(self, part: Any) -> None:
+        """Add one content part of any wire: text, call, result, media, or what only the provider can read."""
         if not isinstance(part, dict):
             raise WireError("reading a message: a content part is not an object")
         kind = text_of(part.get("type"))
@@ -206,7 +208,8 @@ class _Said:
             asked = next((part[key] for key in ("arguments", "input", "action") if key in part), "")
             self._call(part.get("call_id"), part.get("name") or kind, asked)
         elif summary := compacted(part):
-            self.content(summary)
+            if not summary.startswith(OWN_PREFIX):
+                self.content(summary)
             self.opaque.append(inline_reference(summary))
         elif referred := _reference(part):
             self.refers.append(referred)
@@ -220,6 +223,7 @@ class _Said:
             self._medium(part, kind)
 
     def _result(self, call: Any, content: Any) -> None:
+        """Add the content of a tool result, and the id of the call that it answers."""
         self.answers = self.answers or text_of(call)
         if isinstance(content, dict):
             content = [content]
@@ -232,7 +236,7 @@ class _Said:
         self.calls.append(ToolCall(id=text_of(id), name=text_of(name), arguments=arguments))
 
     def _medium(self, part: Json, kind: str) -> None:
-        """Images, audio and files: `{"type": T, T or "source": URL or {"url" | "data" | ...}}`, or bare fields."""
+        """Add an image, audio or file: `{"type": T, T or "source": URL or {"url" | "data" | ...}}`, or bare fields."""
         held = part.get(kind, part.get("source"))
         if held is None and kind.startswith("input_"):  # the Responses wire: {"type": "input_image", "image_url": URL}
             held = {"url": part.get("image_url"), **part}
@@ -246,7 +250,7 @@ class _Said:
                 self.media.append(inline_reference(value) if inlined else value)
 
     def chat_calls(self, raw: Json) -> None:
-        """The calls that a chat message carries beside its content."""
+        """Add the calls that a chat message carries beside its content."""
         calls = raw.get("tool_calls") or []
         if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
             raise WireError("reading a message: its tool calls are not a list of objects")

@@ -50,7 +50,7 @@ def parse(body: bytes, known: Known | None = None) -> Chat:
         outside = (read_message({"role": "system", "content": raw["system"]}),)
     placed: list[tuple[int, Message]] = []
     for place, said in enumerate(further[first - start :] if first else further, first or start):
-        read = (known.apart.get(id(said)) if known else None) or map(read_message, _apart(said))
+        read = (known.apart.get(id(said)) if known else None) or map(read_message, _split(said))
         placed += [(place, message) for message in read]
     new, places, beside = [message for _, message in placed], [place for place, _ in placed], [OUTSIDE] * len(outside)
     return Chat(
@@ -96,7 +96,7 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
 
 def _first_read(further: Sequence[Any], start: int = 0) -> int:
     """
-    The provider reads nothing that stands before what it has compacted itself; 0 where it has compacted nothing.
+    Index of the first message that the provider reads, behind its own compaction; 0 where there is none.
 
     Args:
         further: elements of the list from `start` on; nothing is looked for in front of it.
@@ -108,18 +108,18 @@ def _first_read(further: Sequence[Any], start: int = 0) -> int:
     return 0
 
 
-def _apart(native: Any) -> Iterator[Any]:
-    """One message of the body, as the other wires would have it: each tool result, what the client adds, the rest."""
+def _split(native: Any) -> Iterator[Any]:
+    """Split one message of the body as the other wires have it: each tool result, what the client adds, the rest."""
     parts = native.get("content") if isinstance(native, dict) and native.get("role") == "user" else None
     results: list[Any] = []
     asides: list[Any] = []
     said: list[Any] = []
     for part in parts if isinstance(parts, list) else ():
-        (results if _is(part, "tool_result") else asides if _is_aside(part) else said).append(part)
+        (results if _is_kind(part, "tool_result") else asides if _is_aside(part) else said).append(part)
     if not results:
         yield native
         return
-    is_said = any(_is(part, "text") for part in said)
+    is_said = any(_is_kind(part, "text") for part in said)
     for result in results[:-1]:
         yield _message("tool", [result])
     yield _message("tool", [results[-1], *([] if is_said else said)])  # images alone belong to the results
@@ -133,13 +133,13 @@ def _message(role: str, parts: Sequence[Any]) -> Json:
     return {"role": role, "content": list(parts)}
 
 
-def _is(part: Any, kind: str) -> bool:
+def _is_kind(part: Any, kind: str) -> bool:
     return isinstance(part, dict) and part.get("type") == kind
 
 
 def _is_aside(part: Any) -> bool:
-    """Beside tool results people type, and clients put reminders of theirs between tags: those say nothing new."""
-    return _is(part, "text") and is_aside(text_of(part.get("text")))
+    """Whether a part beside tool results is a client's reminder between tags."""
+    return _is_kind(part, "text") and is_aside(text_of(part.get("text")))
 
 
 def of_body(body: bytes) -> tuple[Json | None, int | None, str]:
@@ -154,11 +154,11 @@ def of_body(body: bytes) -> tuple[Json | None, int | None, str]:
     message = {"role": "assistant", "content": content} if isinstance(content, str | list) else None
     tokens: dict[str, int] = {}
     _count(tokens, said)
-    return message, _sum(tokens), _id(said)
+    return message, _prompt_tokens(tokens), _id(said)
 
 
 def of_events(payloads: Iterable[bytes]) -> tuple[Json | None, int | None, str]:
-    """The same from the events of a stream, as far as they came; what is no event that we know is left out."""
+    """The message of a stream of events, as far as they came; unknown events are left out."""
     blocks: dict[int, Json] = {}
     tokens: dict[str, int] = {}
     has_begun, id = False, ""
@@ -177,11 +177,11 @@ def of_events(payloads: Iterable[bytes]) -> tuple[Json | None, int | None, str]:
             case {"type": "message_delta"}:
                 _count(tokens, event)
     content = [_closed(settled(blocks[index])) for index in sorted(blocks)]
-    return {"role": "assistant", "content": content} if has_begun else None, _sum(tokens), id
+    return {"role": "assistant", "content": content} if has_begun else None, _prompt_tokens(tokens), id
 
 
 def _grow(block: Json, delta: Json) -> None:
-    """A delta names what it adds: `text`, `thinking`, `signature`, pieces of JSON; citations come one by one."""
+    """Add a delta to a block: `text`, `thinking`, `signature`, pieces of JSON, citations."""
     if isinstance(citation := delta.get("citation"), dict):
         cited = block.get("citations")
         block["citations"] = [*cited, citation] if isinstance(cited, list) else [citation]
@@ -190,7 +190,7 @@ def _grow(block: Json, delta: Json) -> None:
 
 
 def _closed(block: Json) -> Json:
-    """The arguments of a call come as pieces of JSON; what broke off stays a text."""
+    """A block with its call's arguments parsed; broken JSON stays a text."""
     written = block.pop("partial_json", "")
     if isinstance(written, str) and written:
         try:
@@ -211,12 +211,12 @@ def _id(message: Json) -> str:
 
 
 def _count(tokens: dict[str, int], said: Json) -> None:
-    """Some providers know the prompt's size when the answer begins, some when it ends: the larger one counts."""
+    """Take the larger count of prompt tokens: some providers tell it at the beginning, some at the end."""
     usage = said.get("usage")
     for name in READ_TOKENS:
         if isinstance(usage, dict) and type(count := usage.get(name)) is int:
             tokens[name] = max(count, tokens.get(name, 0))
 
 
-def _sum(tokens: dict[str, int]) -> int | None:
+def _prompt_tokens(tokens: dict[str, int]) -> int | None:
     return sum(tokens.values()) if "input_tokens" in tokens else None

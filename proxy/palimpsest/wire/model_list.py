@@ -1,6 +1,4 @@
-"""
-The windows that a list of models names, in any of the forms that servers give it.
-"""
+"""The windows that a list of models names, in any of the forms that servers give it."""
 
 from __future__ import annotations
 
@@ -35,6 +33,7 @@ def _entries(told: Json) -> Iterable[Json]:
 
 
 def _field(entry: Json, name: str) -> Any:
+    """The value of a field, or of a field inside it ("outer.inner"); None: there is none."""
     outer, _, inner = name.partition(".")
     value = entry.get(outer)
     if not inner:

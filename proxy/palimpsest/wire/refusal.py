@@ -1,6 +1,4 @@
-"""
-Errors of the proxy itself, in the format of the client's API, so that its SDK understands them.
-"""
+"""Errors of the proxy itself, in the format of the client's API, so that its SDK understands them."""
 
 from __future__ import annotations
 
@@ -36,13 +34,13 @@ def api_of(path: str, headers: RawHeaders) -> Api:
 
 
 def openai(status: int, code: str, text: str) -> bytes:
-    """As Chat Completions and Responses have it."""
+    """An error body as Chat Completions and Responses have it."""
     kind = "api_error" if status >= FIRST_SERVER_ERROR_STATUS else "invalid_request_error"
     return orjson.dumps({"error": {"message": text, "type": kind, "param": None, "code": code}})
 
 
 def anthropic(status: int, code: str, text: str) -> bytes:
-    """As Messages has it: the type stands for a code."""
+    """An error body as Messages has it, whose type stands for a code."""
     fallback = "api_error" if status >= FIRST_SERVER_ERROR_STATUS else "invalid_request_error"
     kind = _ANTHROPIC_TYPES.get(status, fallback)
     return orjson.dumps({"type": "error", "error": {"type": kind, "message": f"{text} ({code})"}})

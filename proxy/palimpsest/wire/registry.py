@@ -1,6 +1,4 @@
-"""
-The registry of wires: the paths on which memory acts, each with its format. All others pass.
-"""
+"""The registry of wires: the paths on which memory acts, each with its format. All others pass."""
 
 from __future__ import annotations
 
@@ -13,6 +11,8 @@ WIRES: dict[str, Wire] = {
     "/v1/responses": responses,
     "/v1/responses/compact": compaction,
 }
+COUNTING: dict[str, Wire] = {"/v1/messages/count_tokens": messages, "/v1/responses/input_tokens": responses}
+"""Paths of requests that are only counted."""
 
 
 def wire_of(method: str, path: str) -> Wire | None:
@@ -24,3 +24,14 @@ def wire_of(method: str, path: str) -> Wire | None:
     """
     start = path.find("/v1/")
     return WIRES.get(path[start:]) if method == "POST" and start >= 0 else None
+
+
+def path_of(wire: Wire) -> str:
+    """The path on which memory reads requests so."""
+    return next(path for path, one in WIRES.items() if one is wire)
+
+
+def counting_wire_of(method: str, path: str) -> Wire | None:
+    """How to read a request that is only counted; None: it is none. Arguments as of `wire_of`."""
+    start = path.find("/v1/")
+    return COUNTING.get(path[start:]) if method == "POST" and start >= 0 else None

@@ -1,6 +1,4 @@
-"""
-The tap of an answer: its bytes decoded, cut into payloads within a limit, and the position of the last ones.
-"""
+"""The tap of an answer: its bytes decoded, cut into payloads within a limit, and the position of the last ones."""
 
 from __future__ import annotations
 
@@ -68,6 +66,7 @@ class ResponseTap:
         return self._payloads + self._tap.close(), self.streamed
 
     def _keep(self, said: bytes) -> None:
+        """Keep a payload; where there is no more room, drop all of them."""
         self._room_bytes -= len(said)
         if self._room_bytes < 0:
             self.overflowed = True
@@ -76,6 +75,7 @@ class ResponseTap:
             self._payloads.append(said)
 
     def _decoded(self, data: bytes) -> bytes:
+        """Undo the content encoding of a piece; b"" from the first that cannot be decoded."""
         if self._decode is None or self.deaf_because:
             return b""
         try:

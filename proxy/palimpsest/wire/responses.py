@@ -145,6 +145,7 @@ class _Heard:
         return self._whole or [self._item(index) for index in sorted(self._items)]
 
     def _take_response(self, response: Json) -> None:
+        """Take id, output and token count from a response object."""
         self.id = text_of(response.get("id")) or self.id
         self.is_stored = response.get("store") is not False
         if isinstance(output := response.get("output"), list):
@@ -154,6 +155,7 @@ class _Heard:
             self.prompt_tokens = usage["input_tokens"]
 
     def _item(self, index: int) -> Json:
+        """The output item of this index, with its streamed pieces joined where it has not come whole."""
         item, pieces = self._items[index], self._pieces.get(index)
         if index in self._done or not pieces:
             return item
@@ -165,10 +167,7 @@ class _Heard:
         return item | {_FIELDS[kind]: text for (kind, _), text in said.items() if kind in _FIELDS}
 
 
-_PARTS = {
-    "response.output_text.delta": {"type": "output_text"},
-    "response.refusal.delta": {"type": "refusal"},
-}
+_PARTS = {"response.output_text.delta": {"type": "output_text"}, "response.refusal.delta": {"type": "refusal"}}
 _FIELDS = {
     "response.output_text.delta": "text",
     "response.refusal.delta": "refusal",
@@ -208,6 +207,7 @@ def is_trigger(item: Any) -> bool:
 
 
 def _folded(items: Iterable[Any]) -> Iterator[tuple[int, Json]]:
+    """Fold the items of an input into messages, with the index of the first item of each."""
     said: list[Json] = []
     start = 0
     for at, item in enumerate(items):

@@ -54,7 +54,7 @@ def add(chat: Chat, insertions: Sequence[Insertion], form: Form) -> bytes:
 
 def splice_at(layout: Layout, insertions: Sequence[Insertion], form: Form) -> bytes:
     """
-    What `splice` makes of a body whose layout is known: only the messages that carry text are scanned.
+    `splice` for a body whose layout is known: only the messages that carry text are scanned.
 
     Args:
         insertions: none goes into a field beside the list.
@@ -76,7 +76,7 @@ def splice_at(layout: Layout, insertions: Sequence[Insertion], form: Form) -> by
         for index, together in _by_message(insertions):
             first, stop = starts[index], stops[index]
             text = str(run[first:stop], "utf-8")
-            edits.append((first, stop, _edited(text, _beside(text, 0, "content", together, form)).encode()))
+            edits.append((first, stop, edited(text, _beside(text, 0, "content", together, form)).encode()))
     except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
         raise WireError(f"adding text to the request body: {cause}") from cause
     whole, at = memoryview(layout.body), 0
@@ -113,10 +113,32 @@ def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
             edits += _edits(text, [span for _, span in _walk(text, listed[0])], beside, form)
     except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
         raise WireError(f"adding text to the request body: {cause}") from cause
-    return _edited(text, edits).encode()
+    return edited(text, edits).encode()
 
 
-def _edited(text: str, edits: Iterable[Edit]) -> str:
+def spans_of(text: str, listed: str) -> list[Span]:
+    """
+    Where the elements of a body's list stand; none where it has no such list.
+
+    Raises:
+        ValueError: the list is there twice, or the text is no JSON.
+    """
+    span = member(text, listed)
+    return [place for _, place in _walk(text, span[0])] if span is not None and text[span[0]] == "[" else []
+
+
+def member(text: str, key: str) -> Span | None:
+    """
+    Where the value of a body's key stands; None: it has no such key.
+
+    Raises:
+        ValueError: the key is there twice, or the text is no JSON.
+    """
+    return _one(_walk(text, _skip(text, 0)), key)
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """A text with these edits made in it, whatever their order."""
     pieces, at = [], 0
     for start, stop, new in sorted(edits, key=lambda edit: edit[:2]):
         pieces += [text[at:start], new]
@@ -136,7 +158,7 @@ def _located(chat: Chat, insertion: Insertion) -> Insertion:
 
 
 def _into_text(text: str, listed: Span, insertions: Sequence[Insertion]) -> Edit:
-    """The only message is a text: it stays one unless a message of its own comes before it."""
+    """The edit for an input that is a text: it stays one unless a message of its own comes before it."""
     start, stop = listed
     said = "".join(_dumps(f"{one.text}\n\n")[1:-1] for one in insertions if not one.role)
     whole = f'"{said}{text[start + 1 : stop]}'
@@ -148,6 +170,7 @@ def _into_text(text: str, listed: Span, insertions: Sequence[Insertion]) -> Edit
 
 
 def _edits(text: str, spans: Sequence[Span], insertions: Sequence[Insertion], form: Form) -> Iterator[Edit]:
+    """The edits that put insertions into a body: as messages of their own, or into the content of others."""
     for insertion in insertions:
         if not spans or not 0 <= insertion.at < len(spans) + bool(insertion.role):
             raise ValueError(f"there is no message {insertion.at}")
@@ -163,13 +186,13 @@ def _edits(text: str, spans: Sequence[Span], insertions: Sequence[Insertion], fo
 
 
 def _by_message(insertions: Iterable[Insertion]) -> Iterator[tuple[int, Iterator[Insertion]]]:
-    """Those that go into a message, by its index."""
+    """Group the insertions that go into a message by its index."""
     into = sorted((one for one in insertions if not one.role), key=lambda insertion: insertion.at)
     return groupby(into, key=lambda insertion: insertion.at)
 
 
 def _beside(text: str, start: int, key: str, insertions: Iterable[Insertion], form: Form) -> Iterator[Edit]:
-    """Beside what the object at `start` says under a key, in the form that it has there."""
+    """Edits that put texts beside what the object at `start` has under a key, in the form that it has there."""
     content = _one(_walk(text, start), key)
     block = "\n\n".join(insertion.text for insertion in insertions)
     part = _dumps({"type": form.text_part, "text": block})

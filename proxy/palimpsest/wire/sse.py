@@ -1,6 +1,4 @@
-"""
-The tap of a stream of server-sent events: its payloads, and where its last event begins.
-"""
+"""The tap of a stream of server-sent events: its payloads, and where its last event begins."""
 
 from __future__ import annotations
 
@@ -80,11 +78,12 @@ class SSETap:
         self._line += piece[: SHORT_LINE_BYTES - len(self._line)] if self.overflowed else piece
 
     def _find_terminal(self, start: int) -> None:
-        """Also before its line has ended: whoever reads on could stop there."""
+        """Find the terminal payload also before its line has ended: whoever reads on could stop there."""
         if self.terminal_at is None and len(self._line) <= SHORT_LINE_BYTES and _payload(self._line) == TERMINAL:
             self.terminal_at = start
 
     def _end_line(self, payloads: list[bytes]) -> None:
+        """Take in a finished line; an empty one ends an event, whose data becomes a payload."""
         if not self._line:
             self._is_last = False
             if self._data:

@@ -34,7 +34,7 @@ _QUOTED = re.compile(r'["\\\n]')
 
 def to_stored(message: Message, clean: Clean) -> tuple[str, str]:
     """
-    The two columns of a message.
+    The two columns in which a message is stored: its text, and the rest as JSON.
 
     Returns:
         What it says and does (`digest.readable`), which offsets of passages count in; and its JSON. That has no
@@ -83,9 +83,10 @@ def cleaned(value: Any, clean: Clean) -> Any:
     """A JSON value with every text in it cleaned, names of fields too."""
 
     def text(said: str, name: str, _: Json) -> str:
+        """The string without credentials, also without one that only its field name tells."""
         found = clean(said)
         if found == said and len(said) <= NAMED_CHARS and _names_secret(name, clean) and not _QUOTED.search(said):
-            return _cleaned_under(name, said, clean)
+            return _clean_by_field_name(name, said, clean)
         return found
 
     return changed(value, text, lambda name: _name(name, clean))
@@ -99,10 +100,10 @@ def _name(name: str, clean: Clean) -> str:
 @word_cache(REMEMBERED_NAMES)
 def _names_secret(name: str, clean: Clean) -> bool:
     """Whether a text that says nothing by itself is a secret under this name."""
-    return _cleaned_under(name, LIKE_A_SECRET, clean) != LIKE_A_SECRET
+    return _clean_by_field_name(name, LIKE_A_SECRET, clean) != LIKE_A_SECRET
 
 
-def _cleaned_under(name: str, said: str, clean: Clean) -> str:
+def _clean_by_field_name(name: str, said: str, clean: Clean) -> str:
     before = f'"{name}": "'
     found = clean(f'{before}{said}"')
     return found[len(before) : -1] if found.startswith(before) and found.endswith('"') else said
@@ -112,6 +113,7 @@ def _without_media(value: Any) -> Any:
     """A content part with inlined data replaced by reference and hash."""
 
     def text(said: str, name: str, owner: Json) -> str:
+        """The string, or a reference in place of inlined media."""
         kind = str(owner.get("type"))
         if kind in TEXT_PARTS:
             return said

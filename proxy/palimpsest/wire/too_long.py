@@ -72,13 +72,14 @@ def too_long(status: int, body: bytes) -> TooLong | None:
 
 
 def too_long_event(payload: bytes) -> TooLong | None:
-    """The same of an event in a stream, or of a body, that came under a status of success."""
+    """What an event or a body under a status of success says of the prompt's length; None: nothing."""
     heard = object_in(payload)
     is_error = heard.get("error") or heard.get("type") in ("error", "response.failed")
     return _told(payload) if is_error else None
 
 
 def _told(body: bytes) -> TooLong | None:
+    """Parse a refusal for length, and the window in tokens that it states; None: it refuses for something else."""
     text = body[:TEXT_BYTES].decode("utf-8", "replace")
     if not _REFUSES.search(text):
         return None

@@ -98,6 +98,7 @@ class _Sign:
 
 
 def _written(value: Any) -> Iterator[str]:
+    """The pieces of a value in JSON, however deeply it is nested."""
     left = [value]
     while left:
         item = left.pop()

@@ -1,6 +1,4 @@
-"""
-cline as a driven client: `cline auth` once, then `cline TEXT`. Without a terminal each run is a new conversation.
-"""
+"""cline as a driven client: `cline auth` once, then `cline TEXT`. Without a terminal each run is a new conversation."""
 
 from __future__ import annotations
 

@@ -75,3 +75,19 @@ class CodexWithLogin(CodexWithOpenAI):
 
     def env(self) -> Mapping[str, str]:
         return {}
+
+
+class CodexBuiltIn(Codex):
+    """Its built-in provider, at another address: it begins with a WebSocket, and asks the provider to compact."""
+
+    def prepare(self) -> None:
+        folder = self.home / ".codex"
+        folder.mkdir()
+        config = (
+            f'model = "gpt-4o"\nopenai_base_url = "{self.url}"\nmodel_auto_compact_token_limit = {COMPACT_AT_TOKENS}\n'
+        )
+        (folder / "config.toml").write_text(f"{config}\n[analytics]\nenabled = false\n")
+        (folder / "auth.json").write_bytes(orjson.dumps({"auth_mode": "apikey", "OPENAI_API_KEY": self.key}))
+
+    def env(self) -> Mapping[str, str]:
+        return {}

@@ -14,9 +14,9 @@ import pytest
 from palimpsest.domain import Json
 from palimpsest.scripted import Reply, ScriptedUpstream
 
-from tests.clients.cli.codex import COMPACT_AT_TOKENS, Codex, CodexWithOpenAI
+from tests.clients.cli.codex import COMPACT_AT_TOKENS, Codex, CodexBuiltIn, CodexWithOpenAI
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
-from tests.running import ROOT, Proxy, free_port, memory_in, rows
+from tests.running import ROOT, Proxy, free_port, memory_in, own_texts, rows
 
 pytestmark = pytest.mark.slow
 
@@ -96,4 +96,88 @@ def test_wrapped_codex_compacts_where_the_upstream_knows_no_compaction(
     reached = [r for r in upstream.received if r.endpoint == "/v1/responses"]
     kinds = [orjson.loads(r.headers["x-codex-turn-metadata"])["request_kind"] for r in reached]
     assert kinds == ["turn"] * len(TALK) + ["compaction", "turn"]
+    assert FACT in memory_in(reached[-1].json)
+
+
+def test_codex_goes_on_through_five_compactions_that_the_proxy_answers(
+    key: str, upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    """The upstream cannot compact: it answers a trigger with an error, upon which codex would end."""
+    with Proxy(tmp_path / "data", upstream.url, {"memory": {"compaction": "answer"}}) as proxy:
+        codex = CodexWithOpenAI(tmp_path / "home", proxy.url, key)
+
+        def script(body: Json) -> Reply | str:
+            if any(item.get("type") == "compaction_trigger" for item in body["input"]):
+                return Reply("Unknown item type: compaction_trigger", status=400)
+            said = answers(body)
+            is_full = said == TALK[-1][1] or "More of the same" in newest(body)
+            return Reply(str(said), prompt_tokens=codex.full_tokens) if is_full else said
+
+        upstream.script = script
+        for said, answer in TALK:
+            assert answer in codex.say(said)
+        for number in range(5):
+            codex.say(f"More of the same, part {number}.")
+        proxy.settle()
+        codex.say(QUESTION)
+        asked = [r for r in upstream.received if r.endpoint == "/v1/responses"]
+        events = [event for (event,) in rows(proxy.data, "SELECT event FROM turn WHERE role = 'main' ORDER BY id")]
+    windows = {r.headers["x-codex-window-id"].rpartition(":")[2] for r in asked}
+    assert sorted(windows, key=int) == ["0", "1", "2", "3", "4", "5", "6"], "codex did not compact at each turn"
+    assert sum(event.startswith("compaction:") for event in events) == 6
+    assert not any(b"palimpsest.compaction" in r.body or b'"compaction' in r.body for r in asked)
+    assert FACT in memory_in(asked[-1].json) and FACT not in own_texts(asked[-1].json)
+
+
+@pytest.mark.parametrize("compaction", ["forward", "answer"])
+def test_codex_with_its_built_in_provider_has_memory_on_its_websocket(
+    compaction: str, key: str, upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    upstream.has_websockets = True
+    try:
+        with Proxy(tmp_path / "data", upstream.url, {"memory": {"compaction": compaction}}) as proxy:
+            codex = CodexBuiltIn(tmp_path / "home", proxy.url, key)
+
+            def script(body: Json) -> Reply | str:
+                said = answers(body)
+                return Reply(str(said), prompt_tokens=codex.full_tokens) if said == TALK[-1][1] else said
+
+            upstream.script = script
+            for said, answer in TALK:
+                assert answer in codex.say(said)
+            proxy.settle()
+            codex.say(QUESTION)
+    finally:
+        upstream.has_websockets = False
+    asked = [r for r in upstream.received if r.endpoint == "/v1/responses"]
+    assert {r.method for r in asked} == {"WEBSOCKET"}, "codex fell back to HTTP"
+    triggers = [r for r in asked if any(item.get("type") == "compaction_trigger" for item in r.json["input"])]
+    assert len(triggers) == (compaction == "forward")
+    assert FACT in memory_in(asked[-1].json) and FACT not in own_texts(asked[-1].json)
+
+
+class WrappedCodexThatAsks(WrappedCodex):
+    """The same where the policy has the proxy compact."""
+
+    def env(self) -> Mapping[str, str]:
+        return {**super().env(), "PALIMPSEST_MEMORY__COMPACTION": "answer"}
+
+
+def test_wrapped_codex_has_the_proxy_compact_where_the_policy_says_so(
+    key: str, upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    codex = WrappedCodexThatAsks(tmp_path / "home", upstream.url, key)
+
+    def script(body: Json) -> Reply | str:
+        said = answers(body)
+        return Reply(said, prompt_tokens=codex.full_tokens) if said == TALK[-1][1] and isinstance(said, str) else said
+
+    upstream.script = script
+    for said, answer in TALK:
+        assert answer in codex.say(said)
+    codex.say(QUESTION)
+    reached = [r for r in upstream.received if r.endpoint == "/v1/responses"]
+    kinds = [orjson.loads(r.headers["x-codex-turn-metadata"])["request_kind"] for r in reached]
+    assert kinds == ["turn"] * (len(TALK) + 1), "the upstream was asked for a summary"
+    assert reached[-1].headers["x-codex-window-id"].endswith(":1"), "codex did not compact"
     assert FACT in memory_in(reached[-1].json)

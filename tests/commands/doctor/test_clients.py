@@ -42,6 +42,15 @@ def test_the_name_openai_is_for_openai(tmp_path: Path) -> None:
     assert 'name = "Palimpsest"' in warning.advice and str(tmp_path) in warning.advice
 
 
+def test_where_the_proxy_compacts_codex_may_have_it_done_behind_any_upstream(tmp_path: Path) -> None:
+    policy = Policy.model_validate(ELSEWHERE | {"memory": {"compaction": "answer"}})
+    own = recipe("Codex", "toml", ADDRESS)
+    (asks,) = found(tmp_path, own.replace('"Palimpsest"', '"OpenAI"'), policy)
+    (alone,) = found(tmp_path, own, policy)
+    assert (asks.state, alone.state) == (State.OK, State.OK)
+    assert "from the archive" in alone.found and "from the archive" not in asks.found
+
+
 def test_an_account_needs_a_tenant_of_the_policys(tmp_path: Path) -> None:
     config, login = recipe("Codex with a ChatGPT login", "toml", ADDRESS), '{"tokens": {"access_token": "a.b.c"}}'
     (warning,) = found(tmp_path, config, Policy(), login)

@@ -121,11 +121,11 @@ def test_what_a_provider_made_of_a_history_is_known_by_the_name_under_which_it_c
     compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "b3BhcXVl"}
     body = orjson.dumps({"id": "resp_1", "status": "completed", "output": [compaction]})
     completion = responses.reply([body], False)
-    named = {print for _, print in reply_links(("resp_1", "cmp_1"), KEY)}
+    named = {fingerprint for _, fingerprint in reply_links(("resp_1", "cmp_1"), KEY)}
 
     def echoes(role: Role) -> set[int]:
         heard = heard_of(turn(user("one"), role=role), completion, Ending.COMPLETE, 5.0, KEY, clean)
-        return {print for kind, print in heard.answer.links if kind is LinkKind.ECHO}
+        return {fingerprint for kind, fingerprint in heard.answer.links if kind is LinkKind.ECHO}
 
     assert named & echoes(Role.SIDE) and not named & echoes(Role.MAIN)
     assert echoes(Role.SIDE) > echoes(Role.MAIN) > set()

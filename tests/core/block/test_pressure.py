@@ -9,6 +9,7 @@ from palimpsest.core.block.pressure import (
     recall_budget,
     reply_room,
     restore_budget,
+    roomy_budget,
 )
 from palimpsest.domain import Budget, Tier
 
@@ -94,3 +95,9 @@ def test_a_full_window_leaves_no_room_to_restore() -> None:
 def test_more_of_the_clients_own_text_than_is_counted_changes_no_budget(chars: int, passage: int, own: int) -> None:
     budget = Budget(chars, passage)
     assert beside_own(budget, own) == beside_own(budget, min(own, counts_chars(budget)))
+
+
+@pytest.mark.parametrize(("window_tokens", "chars"), [(4000, 1200), (16_000, 4800), (128_000, 6000)])
+def test_recall_of_what_the_proxy_has_cut_takes_a_tenth_of_the_window(window_tokens: int, chars: int) -> None:
+    budget = roomy_budget(pressure(window_tokens * 3 // 4, window_tokens, RESERVE_TOKENS))
+    assert budget == Budget(chars, 600)

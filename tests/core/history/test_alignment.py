@@ -6,7 +6,7 @@ import pytest
 from palimpsest.core.history.alignment import align
 from palimpsest.core.history.link_keys import flags_of
 from palimpsest.domain import Fingerprint, Head, Json, Role
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
 
 from tests.core.driving import KEY, assistant, calling, prose, tool, user
@@ -18,11 +18,11 @@ OK = assistant("Ok.")
 
 def kept(before: list[Json], now: list[Json]) -> list[int]:
     old, new = ([read_message(m) for m in listed] for listed in (before, now))
-    prints = [fingerprint(m, KEY) for m in old]
+    prints = [fingerprint_of(m, KEY) for m in old]
     head = Head(
         "c", 1, Role.MAIN, [p.full for p in prints], [p.opening for p in prints], range(len(old)), [*map(flags_of, old)]
     )
-    return list(align(new, [fingerprint(m, KEY) for m in new], head))
+    return list(align(new, [fingerprint_of(m, KEY) for m in new], head))
 
 
 @pytest.mark.parametrize(

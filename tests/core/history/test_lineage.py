@@ -528,8 +528,8 @@ def test_summary_in_the_middle_of_a_tool_loop_is_a_summary(worker: Client):
 
 
 def test_next_summary_replaces_the_summary_before(client: Client):
-    for round in range(3):
-        said = prose(60, round)
+    for cycle in range(3):
+        said = prose(60, cycle)
         summarise(client, answer=said)
         client.messages[1:-4] = [user(f"Here is what happened before:\n{said}")]
         assert client.talk(1).event is Event.SUMMARY
@@ -596,10 +596,10 @@ def test_summary_that_loses_its_company_is_no_second_compaction(client: Client):
 
 
 def test_summary_renewed_at_every_turn_is_a_summary_each_time(client: Client):
-    for round in range(3):
-        said = prose(60, round)
+    for cycle in range(3):
+        said = prose(60, cycle)
         summarise(client, answer=said)
-        client.messages = [client.messages[0], system(said), *client.messages[-3:], user(prose(20, round))]
+        client.messages = [client.messages[0], system(said), *client.messages[-3:], user(prose(20, cycle))]
         assert client.send().event is Event.SUMMARY
 
 

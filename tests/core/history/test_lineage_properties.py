@@ -87,11 +87,11 @@ def test_same_stream_gives_the_same_verdicts(requests: list[tuple[list[Json], Js
     st.sampled_from([user(prose(20, "next")), user("Go on."), {"role": "tool", "tool_call_id": "a", "content": "x"}]),
 )
 @SLOW
-def test_history_that_only_grows_is_never_compacted(messages: list[Json], next: Json):
+def test_history_that_only_grows_is_never_compacted(messages: list[Json], later: Json):
     client = Client(Core(), [*messages, user(prose(20, "first"))])
     client.send()
     for turn in range(3):
-        client.messages.append(next)
+        client.messages.append(later)
         verdict = client.send(prose(30, turn))
         assert verdict.role is Role.MAIN and verdict.event in (Event.APPEND, Event.TOOL)
 

@@ -22,7 +22,7 @@ from palimpsest.core.history.link_keys import (
 )
 from palimpsest.domain import Chat, Event, Head, HeadFlag, Json, Lineage, LinkKind, Role, Shape, Speaker, Turn
 from palimpsest.wire.chat import parse
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
 
 from tests.core.driving import KEY, assistant, calling, prose, system, tool, user
@@ -36,16 +36,16 @@ TURN = Turn(
 
 def left_by(answer: Json, **turn: object) -> dict[LinkKind, set[int]]:
     message = read_message(answer)
-    return by_kind(answer_links(message, fingerprint(message, KEY), replace(TURN, **turn), KEY))  # type: ignore[arg-type]
+    return by_kind(answer_links(message, fingerprint_of(message, KEY), replace(TURN, **turn), KEY))  # type: ignore[arg-type]
 
 
 def by_kind(links: tuple[tuple[LinkKind, int], ...]) -> dict[LinkKind, set[int]]:
-    return {kind: {print for k, print in links if k is kind} for kind, _ in links}
+    return {kind: {fingerprint for k, fingerprint in links if k is kind} for kind, _ in links}
 
 
 def looked_up(*messages: Json) -> dict[LinkKind, set[int]]:
     chat = chat_of(*messages)
-    found = clues(chat, [fingerprint(m, KEY) for m in chat.history], SPEAKER, KEY)
+    found = clues(chat, [fingerprint_of(m, KEY) for m in chat.history], SPEAKER, KEY)
     return {kind: set(prints) for kind, prints in found.prints.items()}
 
 
@@ -71,8 +71,8 @@ def test_flags_tell_role_length_and_calls(message: Json, flags: int):
 
 def test_id_prints_differ_by_kind_value_and_key_and_fit_a_signed_64_bit_column():
     prints = [(KEY, "call", "a"), (KEY, "task", "a"), (KEY, "call", "b"), (b"k", "call", "a"), (KEY, "call", "\ud800")]
-    hashed = {id_print(*print) for print in prints}
-    assert len(hashed) == len(prints) and all(0 <= print < 2**63 for print in hashed)
+    hashed = {id_print(*fingerprint) for fingerprint in prints}
+    assert len(hashed) == len(prints) and all(0 <= fingerprint < 2**63 for fingerprint in hashed)
 
 
 def test_answer_is_looked_up_by_what_it_left():
@@ -82,7 +82,7 @@ def test_answer_is_looked_up_by_what_it_left():
 
 def test_short_answer_is_known_only_behind_what_it_answered():
     question = read_message(user("Really?"))
-    left = left_by(assistant("Yes."), last_full=fingerprint(question, KEY).full)[LinkKind.ANSWER]
+    left = left_by(assistant("Yes."), last_full=fingerprint_of(question, KEY).full)[LinkKind.ANSWER]
     assert left == looked_up(user("Really?"), assistant("Yes."))[LinkKind.ANSWER]
     assert left.isdisjoint(looked_up(user("Sure?"), assistant("Yes."))[LinkKind.ANSWER])
 
@@ -122,8 +122,10 @@ def test_what_only_the_provider_can_read_is_looked_up_wherever_it_stands(role: R
 
 def test_answer_is_looked_up_by_the_id_that_names_it():
     chat = replace(chat_of(user("Hi.")), follows="resp_1")
-    found = clues(chat, [fingerprint(m, KEY) for m in chat.history], SPEAKER, KEY)
-    assert tuple((LinkKind.REPLY, print) for print in found.prints[LinkKind.REPLY]) == reply_links(["resp_1"], KEY)
+    found = clues(chat, [fingerprint_of(m, KEY) for m in chat.history], SPEAKER, KEY)
+    assert tuple((LinkKind.REPLY, fingerprint) for fingerprint in found.prints[LinkKind.REPLY]) == reply_links(
+        ["resp_1"], KEY
+    )
     assert reply_links([""], KEY) == ()
 
 
@@ -131,7 +133,7 @@ def test_request_leaves_ids_long_messages_and_phrases_of_what_people_said():
     history = [
         read_message(m) for m in (user(prose(60)), assistant(prose(60, 1)), tool("c", prose(60, 2)), user("Ok."))
     ]
-    prints = [fingerprint(m, KEY) for m in history]
+    prints = [fingerprint_of(m, KEY) for m in history]
     left = by_kind(request_links(history, prints, range(4), SPEAKER, KEY))
     assert left[LinkKind.CLIENT_ID] == {id_print(KEY, "client", "client:7")}
     assert left[LinkKind.MESSAGE] == {prints[0].full, prints[1].full} and len(left[LinkKind.PHRASE]) == KEPT_PHRASES
@@ -139,7 +141,7 @@ def test_request_leaves_ids_long_messages_and_phrases_of_what_people_said():
 
 def test_request_leaves_nothing_of_what_is_not_new():
     history = [read_message(user(prose(60)))]
-    assert set(by_kind(request_links(history, [fingerprint(history[0], KEY)], (), SPEAKER, KEY))) == {
+    assert set(by_kind(request_links(history, [fingerprint_of(history[0], KEY)], (), SPEAKER, KEY))) == {
         LinkKind.CLIENT_ID
     }
 
@@ -169,7 +171,7 @@ def test_what_stands_in_front_of_a_history_that_the_provider_holds_is_not_gone()
 
 def test_shape_tells_how_the_first_instruction_begins_wherever_it_goes_on_otherwise():
     def shape(text: str) -> Shape:
-        return shape_of(chat, [fingerprint(read_message(system(text)), KEY)], "")
+        return shape_of(chat, [fingerprint_of(read_message(system(text)), KEY)], "")
 
     chat = chat_of(user("Hi."), stream=True, max_tokens=5)
     one, other = (

@@ -88,7 +88,7 @@ def test_an_answer_that_is_a_compaction_leaves_nothing_but_itself():
     links = [link(LinkKind.REPLY, 9), link(LinkKind.ECHO, 9)]
     verdict = continued(asking(QUESTION), prints(5), TWO, [TWO, head(3, 1, 2, 5, 6)], links)
     assert (verdict.event, verdict.dropped, verdict.held) == (Event.SUMMARY, (0, 1, 2, 3), ())
-    aside = [link(LinkKind.REPLY, 9), replace(link(LinkKind.ECHO, 9), print=8)]
+    aside = [link(LinkKind.REPLY, 9), replace(link(LinkKind.ECHO, 9), fingerprint=8)]
     assert continued(asking(QUESTION), prints(5), TWO, [TWO], aside).event is Event.APPEND
 
 

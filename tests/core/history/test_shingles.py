@@ -67,4 +67,4 @@ def test_only_the_start_of_an_endless_text_is_read():
 @given(st.text(max_size=300))
 def test_prints_are_distinct_and_fit_a_signed_64_bit_column(text: str):
     prints = shingles(text * 3, KEY)
-    assert len(prints) == len(set(prints)) and all(0 <= print < 2**63 for print in prints)
+    assert len(prints) == len(set(prints)) and all(0 <= fingerprint < 2**63 for fingerprint in prints)

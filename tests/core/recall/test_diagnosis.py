@@ -3,7 +3,14 @@ from dataclasses import replace
 import pytest
 from palimpsest.core.block.pressure import pressure
 from palimpsest.core.caller.client_table import Asides
-from palimpsest.core.recall.diagnosis import NO_ASIDES, diagnose, lost_occurrences, newest_question, newly_lost
+from palimpsest.core.recall.diagnosis import (
+    NO_ASIDES,
+    SeenBlocks,
+    diagnose,
+    lost_occurrences,
+    newest_question,
+    newly_lost,
+)
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.domain import (
     BlockKind,
@@ -54,7 +61,7 @@ def decide(
     policy = policy or Policy()
     fulls = [100 + at for at in range(len(request.history))]
     now = pressure(prompt_tokens, 100_000, 4000)
-    return diagnose(request, fulls, speaker, lineage, "c", now, replayed_tokens, policy, excluded, asides)
+    return diagnose(request, fulls, speaker, lineage, "c", now, policy, SeenBlocks(replayed_tokens, excluded), asides)
 
 
 COMPACTED = chat(("system", "s"), ("user", "Summary: we talked."), ("user", QUESTION))

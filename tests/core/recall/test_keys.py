@@ -12,7 +12,7 @@ from palimpsest.core.recall.keys import (
     by_items,
     by_relations,
     related_terms,
-    shared_out,
+    split_by_score,
 )
 
 IDS = np.array([10, 11, 14])
@@ -62,8 +62,8 @@ def test_rare_related_words_lift_more_than_common_ones() -> None:
 
 
 def test_results_are_shared_out_by_what_either_memory_has() -> None:
-    assert shared_out(6, [0.9, 0.9], []) == (2, 0)
-    assert shared_out(6, [0.5] * 9, [0.5] * 9) == (3, 3)
-    assert shared_out(6, [0.5] * 9, [0.9]) == (5, 1)
-    assert shared_out(6, [], [0.4] * 9) == (0, 6)
-    assert shared_out(6, [], []) == (0, 0)
+    assert split_by_score(6, [0.9, 0.9], []) == (2, 0)
+    assert split_by_score(6, [0.5] * 9, [0.5] * 9) == (3, 3)
+    assert split_by_score(6, [0.5] * 9, [0.9]) == (5, 1)
+    assert split_by_score(6, [], [0.4] * 9) == (0, 6)
+    assert split_by_score(6, [], []) == (0, 0)

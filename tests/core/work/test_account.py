@@ -121,6 +121,29 @@ def test_a_stretch_ends_without_the_sign_that_closes_its_sentence() -> None:
     assert "beta_zero.py." not in lines[0].text and not lines[0].text.endswith(":")
 
 
+def test_a_stretch_ends_without_a_bracket_or_a_quotation_mark_whose_other_half_is_cut_off() -> None:
+    text = 'x = fetch_rows(connection_pool, "the newest of all the rows that were written since yesterday evening", \'b'
+    everything = "\n".join(line.text for line in account(work(("assistant", f"{text}{'c' * 90}")), [], 2000).lines)
+    assert "fetch_rows connection_pool" in everything.replace(",", "") and "(" not in everything
+
+
+def test_ids_and_counts_that_clients_put_around_results_are_not_told() -> None:
+    notice = "<task_id>ae8_a4fb</task_id>\nread_config in lib/setup.py\ntotal_tokens: 17742\n"
+    lines = told(account(work(("user", f"<task-notification>\n{notice}</task-notification>")), [], 2000))
+    assert "read_config" in lines["client"] and not any(id in lines["client"] for id in ("ae8_a4fb", "17742"))
+
+
+def test_decisions_and_values_are_told_in_the_words_in_which_they_were_stated() -> None:
+    said = work(
+        ("assistant", "The parser is small. Decision: keep the LALR grammar, because the plug-in reads it."),
+        ("user", "We settled on SQLite. The worker listens on port 7431, with a timeout of 30 s."),
+        ("tool", "Decision: none of ours, port 1234"),
+    )
+    lines = told(account(said, ["a timeout of 30 s"], 2000))
+    assert lines["decided"] == ("Decision: keep the LALR grammar, because the plug-in reads it.; We settled on SQLite.")
+    assert lines["values"] == "port 7431"
+
+
 def test_a_plan_of_which_the_model_sees_a_later_state_is_not_told() -> None:
     plans = [call("TodoWrite", todos=[{"content": "Fix it", "status": s}]) for s in ("pending", "completed")]
     said = work(("assistant", plans[0]), ("tool", "ok"))

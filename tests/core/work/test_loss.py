@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from palimpsest.core.work.account import Lost
 from palimpsest.core.work.loss import COMPARED_CHARS, OF_KIND, Loss, LossKind, losses
 
@@ -24,9 +25,9 @@ def test_things_are_told_by_kind_with_the_message_that_named_them_last() -> None
     assert [(one.kind.value, one.occurrence) for one in found] == [
         ("rule", 1),
         ("decision", 6),
-        ("file", 4),
+        ("error", 3),
         ("command", 2),
-        ("error", 2),
+        ("file", 4),
     ]
     assert of_kind(found, LossKind.COMMAND)[0].text == "pytest tests/parser"
     assert not any(one.came_back or one.was_used for one in found)
@@ -53,3 +54,63 @@ def test_of_each_kind_the_newest_are_told() -> None:
     many = [Lost(at, "user", f"look at src/part{at}.py") for at in range(OF_KIND + 5)]
     found = of_kind(losses(many, "", "", ""), LossKind.FILE)
     assert [one.occurrence for one in found] == list(range(OF_KIND + 4, 4, -1))
+
+
+def told(role: str, text: str, kind: LossKind) -> list[str]:
+    return [one.text for one in of_kind(losses([Lost(1, role, text)], "", "", ""), kind)]
+
+
+def test_what_a_tool_printed_is_no_loss() -> None:
+    found = losses([Lost(1, "tool", "src/a.py\nsrc/b.py\nport 7431, ValueError: no such thing")], "", "", "")
+    assert found == []
+
+
+@pytest.mark.parametrize("command", ["ls -la src", "grep -rn parse src", "cat src/a.py"])
+def test_a_command_that_only_shows_something_is_no_loss(command: str) -> None:
+    run = Lost(1, "assistant", f'bash({{"command": "{command}"}})')
+    assert not losses([run, Lost(2, "tool", "src/a.py")], "", "", "")
+
+
+def test_a_failure_of_what_passed_later_is_no_loss() -> None:
+    call = 'bash({"command": "pytest tests"})'
+    lost = [Lost(1, "assistant", call), Lost(2, "tool", "2 failed"), Lost(3, "assistant", call)]
+    assert of_kind(losses([*lost, Lost(4, "tool", "1 failed")], "", "", ""), LossKind.ERROR)
+    assert not of_kind(losses([*lost, Lost(4, "tool", "3 passed")], "", "", ""), LossKind.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("said", "values"),
+    [
+        ("The worker listens on port 7431 in staging.", ["port 7431"]),
+        ("It retries with a backoff of 2, 8 and 30 seconds.", ["backoff of 2, 8 and 30 seconds"]),
+        ("Coverage is 71 % there, busy_timeout = 15000ms here.", ["busy_timeout = 15000ms", "Coverage is 71 %"]),
+        ("I read the first 2KB and 40 lines of file 3, and the tests passed in 0.12 seconds.", []),
+        ("```\nretries = 3\n```\n| limit 40 | 12 % |\napi.py   limit 214   lines", []),
+    ],
+)
+def test_a_value_has_a_name_and_was_chosen(said: str, values: list[str]) -> None:
+    assert told("assistant", said, LossKind.NUMBER) == values
+
+
+def test_an_assistants_decision_is_told_in_its_own_form() -> None:
+    assert told("assistant", "Read it. Decision: keep Postgres, because of the report.", LossKind.DECISION) == [
+        "Decision: keep Postgres, because of the report."
+    ]
+    assert not told("assistant", "I will use grep. Let me decide what to look at.", LossKind.DECISION)
+
+
+def test_an_error_in_prose_has_a_message_or_a_number() -> None:
+    said = 'It dies with E4127 (no column invoice_id), or "TypeError: x is null". A ValueError is fine.'
+    assert told("assistant", said, LossKind.ERROR) == ["TypeError: x is null", "E4127 (no column invoice_id)"]
+
+
+def test_a_file_is_told_once_however_its_path_begins() -> None:
+    lost = [
+        Lost(1, "assistant", 'read_file({"path": "/home/ann/shop/src/parser.py"})'),
+        Lost(2, "assistant", "It is in src/parser.py, and in parser.py and parser.py again."),
+        Lost(3, "user", "Look at ./src/parser.py and write notes.txt."),
+    ]
+    assert [one.text for one in of_kind(losses(lost, "", "", ""), LossKind.FILE)] == ["src/parser.py"]
+    assert not of_kind(losses(lost, "the client still sends shop/src/parser.py", "", ""), LossKind.FILE)
+    elsewhere = losses(lost, "/home/ann/shop/src/lexer.py", "", "")
+    assert of_kind(elsewhere, LossKind.FILE), "the same folder is not the same file"

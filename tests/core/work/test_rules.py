@@ -114,3 +114,16 @@ def test_what_the_user_says_overrules_a_file() -> None:
 
 def test_what_always_happens_is_no_rule() -> None:
     assert told("Note the final context is never cancelled on exit, so make it benign.") == []
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "diff --git a/x.go b/x.go\n@@ -1,2 +1,3 @@\n+ // Always include the header for sessions",
+        "// Always include the header for sessions",
+        "> Always include the header for sessions.",
+        "```\nAlways include the header for sessions.\n```",
+    ],
+)
+def test_pasted_code_and_quotations_set_no_rule(pasted: str) -> None:
+    assert told(f"Look at this:\n\n{pasted}\n\nNever push to main.") == ["Never push to main."]

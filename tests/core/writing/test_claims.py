@@ -1,4 +1,4 @@
-from palimpsest.core.writing.claims import Claim, evidence, verified, worth_most
+from palimpsest.core.writing.claims import Claim, select_by_information, select_by_utility, verified
 from palimpsest.core.writing.entries import cost
 from palimpsest.core.writing.information import TermStatistics
 from palimpsest.domain import Item, Span
@@ -51,18 +51,18 @@ def test_evidence_of_one_place_is_told_once_in_its_longest_form() -> None:
         Item("moved to Lisbon in May", (Span(1, 0, 30),), "b?"),
     )
     other = Item("Anna kept the flat", (Span(1, 31, 60),), "c?")
-    assert evidence([short, other, long], 1000, count) == (long, other)
+    assert select_by_utility([short, other, long], 1000, count) == (long, other)
 
 
 def test_evidence_that_answers_more_questions_comes_first() -> None:
     twice = [Item("the flat is small", (Span(1, 0, 30),), question) for question in ("a?", "b?")]
     once = Item("Anna Kovacs kept 3 flats", (Span(1, 31, 60),), "c?")
-    assert evidence([once, *twice], cost(twice[0], count), count) == (twice[0],)
+    assert select_by_utility([once, *twice], cost(twice[0], count), count) == (twice[0],)
 
 
 def test_what_repeats_is_not_kept_again_and_the_budget_holds() -> None:
     items = [Item(f"keeper Orsolya{at % 5} paints", (Span(at, 0, 9),)) for at in range(10)]
-    assert len(worth_most(items, 1000, count, TermStatistics())) == 5
-    kept = worth_most(items, 25, count, TermStatistics())
+    assert len(select_by_information(items, 1000, count, TermStatistics())) == 5
+    kept = select_by_information(items, 25, count, TermStatistics())
     assert len(kept) == 2
     assert sum(cost(item, count) for item in kept) <= 25

@@ -47,7 +47,7 @@ async def names_of_globex(house: House) -> dict[str, Any]:
         "conversation": "c-9",
         "turn": turn["turn"],
         "number": "1",
-        "memory": str(newest["memory"]),
+        "memory": newest["memory"],
         "user": "bob",
         "retirement": retired["id"],
         "q": "not yours",
@@ -76,7 +76,7 @@ def request_to(operation: Operation[Any], names: dict[str, Any], *, with_tenant:
     assert not lacking, f"say in names_of_globex what a stranger would put for {lacking}"
     path = PREFIX + operation.path.replace(":path", "")
     for name in operation.path_names:
-        path = path.replace("{" + name + "}", quote(names[name], safe=""))
+        path = path.replace("{" + name + "}", quote(str(names[name]), safe=""))
     asked = {n: v for n, v in names.items() if n in known and n not in operation.path_names}
     if not with_tenant:
         asked.pop("tenant", None)
@@ -106,7 +106,13 @@ async def test_a_proxy_key_neither_sees_nor_changes_what_is_another_tenants(
 
 
 OF_NOBODY = ("/health", "/openapi.json")
-OF_THE_CREDENTIAL = ("/prepare", "/turns")  # of the tenant whose request or turn it is, as on the proxied paths
+OF_THE_CREDENTIAL = (
+    "/link",
+    "/link/{turn}",
+    "/link/{turn}",
+    "/prepare",
+    "/turns",
+)  # of the tenant whose request or turn it is, as on the proxied paths
 
 
 def test_every_operation_is_within_a_tenant_or_the_operators() -> None:

@@ -55,6 +55,13 @@ async def test_a_turn_for_which_nothing_was_found_has_no_kind_of_block(house: Ho
     assert (shown["kind"], shown["note"], shown["explain"]["kind"]) == ("", "nothing-relevant", "recall")
 
 
+async def test_a_block_has_its_kind_also_where_a_note_is_said_beside_it(house: House) -> None:
+    explain = {"note": "indexing", "kind": "restore", "block": {"chars": 90, "tokens": 30, "occurrences": []}}
+    asked = await Talk(house.journal, "key:acme", "c-5").say("what?", explain=explain)
+    shown = await house.get(f"turns/{asked.turn.id}")
+    assert (shown["kind"], shown["note"]) == ("restore", "indexing")
+
+
 @pytest.mark.parametrize("path", ["conversations/c-1/turns/3", "conversations/c-7/turns/1", "turns/t-7", "turns/c-1"])
 async def test_a_turn_that_is_not_there_is_404(house: House, path: str) -> None:
     status, said = await house.ask(f"/memory/v1/{path}")

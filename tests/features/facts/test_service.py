@@ -81,7 +81,7 @@ def house(database: Database) -> House:
 async def test_a_told_fact_is_found_with_who_told_it(house: House) -> None:
     fact = await house.facts.add(PORT)
     assert (fact.value, fact.source.tool, fact.source.who) == ("5432", "remember_fact", "agent/1")
-    assert await house.facts.recall(ANN) == [fact] == [await house.facts.one("acme", fact.id)]
+    assert await house.facts.recall(ANN) == [fact] == [await house.facts.by_id("acme", fact.id)]
 
 
 async def test_a_told_value_takes_the_place_of_the_one_before_wherever_that_comes_from(house: House) -> None:
@@ -161,7 +161,7 @@ async def test_a_fact_that_was_forgotten_stays_away_when_all_is_made_again(house
     await house.facts.start_over()
     while await house.extraction.extract_batch():
         pass
-    assert await house.held() == [] and await house.facts.one("acme", fact.id) is None
+    assert await house.held() == [] and await house.facts.by_id("acme", fact.id) is None
     await house.say("By the way, my name is Bob.", conversation="c-2")
     assert await house.held() == ["Bob"], "said anew, in another message"
 

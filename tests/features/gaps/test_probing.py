@@ -10,7 +10,7 @@ import pytest
 from palimpsest.core.recall.gaps import GapEstimate, ProbeStage
 from palimpsest.domain.ports import Retriever
 from palimpsest.evaluation.bench_gaps import Swapped
-from palimpsest.features.gaps.probing import Prober, Uncounted
+from palimpsest.features.gaps.probing import NoCounts, Prober
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.recall import Recall
@@ -47,13 +47,13 @@ class House:
 
     def prober(self, damage: Callable[[Retriever], Retriever] = lambda retriever: retriever) -> Prober:
         def recall(tables: PassageTables) -> Retriever:
-            return damage(Recall(self.archive.database, tables, self.model, Uncounted(), lambda: NOW))
+            return damage(Recall(self.archive.database, tables, self.model, NoCounts(), lambda: NOW))
 
         archive = self.archive
         return Prober(archive.database, archive.tables, recall, lambda: self.policy, lambda: NOW, Random(42), 0.01)
 
     async def estimate(self, damage: Callable[[Retriever], Retriever] = lambda retriever: retriever) -> GapEstimate:
-        return await self.prober(damage).some(PROBES)
+        return await self.prober(damage).probe_now(PROBES)
 
     async def rows(self, table: str) -> int:
         return int((await self.archive.database.read(f"SELECT count(*) FROM {table}"))[0][0])
@@ -164,7 +164,7 @@ async def test_probes_leave_no_word_no_row_and_no_count(house: House) -> None:
     tables = [name for (name,) in listed]
     before = {name: await house.rows(name) for name in tables}
     counts = house.counts()
-    assert (await Prober.of(house.archive, house.model).some(20)).probes == 20
+    assert (await Prober.of(house.archive, house.model).probe_now(20)).probes == 20
     assert {name: await house.rows(name) for name in tables} == before
     assert house.counts() == counts
     assert house.model.asked == []  # those that a model keeps
@@ -195,5 +195,5 @@ async def test_the_newest_probes_of_all_processes_make_the_estimate(house: House
 
 async def test_what_requests_keep_in_memory_stays_as_it_is(house: House) -> None:
     await tell(house, facts(5))
-    assert (await house.prober().some(5)).probes == 5
+    assert (await house.prober().probe_now(5)).probes == 5
     assert "0 scopes" in repr(house.archive.tables)

@@ -15,7 +15,7 @@ from palimpsest.core.consolidation.queues import Verdict
 from palimpsest.core.consolidation.relations import Edge, Node
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.memories import Item, Span
-from palimpsest.features.items.consolidation import Consolidator, Which
+from palimpsest.features.items.consolidation import Consolidator, ItemSelection
 from palimpsest.features.items.consolidation_batches import Batches, Outcome
 from palimpsest.features.items.model_consolidator import ModelConsolidator
 from palimpsest.memory.erasure.forgetting import Forgetting
@@ -123,9 +123,9 @@ async def test_users_projects_and_tenants_are_not_compared_with_each_other(
 async def test_only_what_is_meant_is_consolidated(database: Database, past: Past, consolidator: Consolidator) -> None:
     for user, scope in (("ann", ""), ("ann", "sea"), ("bob", "")):
         await tell(past, RED, BLUE, user=user, scope=scope, conversation=f"c-{user}{scope}")
-    assert (await consolidator.run(Which(user="nobody"))).items == 0
-    assert (await consolidator.run(Which(tenant="elsewhere"))).items == 0
-    outcome = await consolidator.run(Which(tenant="acme", user="ann", scope=""))
+    assert (await consolidator.run(ItemSelection(user="nobody"))).items == 0
+    assert (await consolidator.run(ItemSelection(tenant="elsewhere"))).items == 0
+    outcome = await consolidator.run(ItemSelection(tenant="acme", user="ann", scope=""))
     assert (outcome.items, outcome.done["superseded"]) == (2, 1)
     assert [state for state, _ in await states(database)].count("superseded") == 1
 
@@ -137,11 +137,11 @@ class Interrupted(Batches):
         super().__init__(database, Metrics(), clock)
         self.left = after
 
-    async def transact(self, work: Callable[[Transaction], T]) -> T:
+    async def transact(self, work: Callable[[Transaction], T], tenant: str = "") -> T:
         if not self.left:
             raise MemoryFault("killed")
         self.left -= 1
-        return await super().transact(work)
+        return await super().transact(work, tenant)
 
 
 async def test_a_run_that_was_cut_off_anywhere_is_finished_by_the_next(
@@ -411,10 +411,10 @@ async def test_a_running_proxy_keeps_as_many_calls_in_flight_as_the_cap_allows(t
         with Proxy(tmp_path / "data", "", settings) as proxy, ThreadPoolExecutor() as pool:
             asked = (proxy.port, "POST", "/memory/v1/consolidation", b"{}", {"content-type": "application/json"})
             run = pool.submit(request, *asked)
-            for round in range(1, -(-QUEUES // cap) + 1):
-                due = min(round * cap, QUEUES)
+            for cycle in range(1, -(-QUEUES // cap) + 1):
+                due = min(cycle * cap, QUEUES)
                 until(functools.partial(at_least, helper, due), f"{due} calls")
-                assert len(helper.received) <= round * cap
+                assert len(helper.received) <= cycle * cap
                 helper.permit(2 * cap)  # each answer comes in two pieces
             helper.permit(1000)
             assert run.result().json["complete"] is True

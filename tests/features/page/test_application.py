@@ -114,6 +114,25 @@ async def test_a_fact_is_forgotten_only_when_that_is_confirmed(home: House) -> N
     assert "no such fact" in text
 
 
+@pytest.mark.parametrize(
+    ("back", "leads_to"),
+    [
+        ("/memory/conversations/c-1", "/memory/conversations/c-1"),
+        ("https://evil.example/", "/memory/"),
+        ("", "/memory/"),
+    ],
+)
+async def test_a_lost_passage_is_asked_for_and_withdrawn(home: House, back: str, leads_to: str) -> None:
+    memory = (await home.get("memories?conversation=c-1", LOCAL))["memories"][0]["memory"]
+    assert (await post(home, f"reminders/{memory}", {"back": back}))[0] == 303
+    assert home.headers[b"location"].decode() == leads_to
+    _, text = await home.ask("/memory/conversations/c-1", LOCAL)
+    assert f"reminders/{memory}/withdraw" in text
+    await post(home, f"reminders/{memory}/withdraw", {})
+    _, text = await home.ask("/memory/conversations/c-1", LOCAL)
+    assert f"reminders/{memory}/withdraw" not in text
+
+
 @pytest.mark.parametrize("headers", [{}, {"sec-fetch-site": "cross-site"}, {"origin": "http://evil.example"}])
 async def test_a_form_of_another_site_does_nothing(home: House, headers: Mapping[str, str]) -> None:
     before = await home.conversations()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palimpsest.domain import Event, Rebuild
-from palimpsest.features.page.presentation import EVENTS, REBUILDS, combined, contents, count, inert, moment
+from palimpsest.features.page.presentation import EVENTS, REBUILDS, combined, count, inert, moment
 
 
 def test_every_event_and_cause_has_words() -> None:
@@ -19,10 +19,6 @@ def test_what_is_not_known_is_no_zero() -> None:
 def test_signs_that_would_be_obeyed_are_shown_as_boxes() -> None:
     assert inert("a\x1b[31m\u202eb\n\tc") == "a\u25a1[31m\u25a1b\n\tc"
     assert inert(None) == "(erased)"
-
-
-def test_a_block_is_shown_without_its_frame() -> None:
-    assert contents('<palimpsest-memory kind="restore">\nuser: hi\n</palimpsest-memory>') == "user: hi"
 
 
 def test_a_query_keeps_its_other_values() -> None:

@@ -17,11 +17,11 @@ from tests.tiny_models import build_tiny_model
 def test_the_default_is_loaded_without_fastembed_and_any_other_with_it(
     model_folder: Path, tmp_path: Path, questions: bool
 ) -> None:
-    assert isinstance(load_encoder(DEFAULT, model_folder, 1, questions=questions), MiniLMEncoder)
+    assert isinstance(load_encoder(DEFAULT, model_folder, 1, for_questions=questions), MiniLMEncoder)
     other = embedding_model(E5_SMALL)
     assert other is not None
     folder = build_tiny_model(other, tmp_path / "m")
-    assert isinstance(load_encoder(other, folder, 1, questions=questions), FastembedEncoder)
+    assert isinstance(load_encoder(other, folder, 1, for_questions=questions), FastembedEncoder)
 
 
 def test_vectors_of_the_default_keep_the_name_under_which_they_are_stored() -> None:

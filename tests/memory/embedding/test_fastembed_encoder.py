@@ -24,7 +24,7 @@ def known(name: str) -> EmbeddingModel:
 @pytest.mark.parametrize("name", NAMES)
 def test_unit_vectors_of_the_models_dimensions_in_the_order_of_the_texts(name: str, tmp_path: Path) -> None:
     model = known(name)
-    passages = FastembedEncoder(model, build_tiny_model(model, tmp_path / "m"), 1, questions=False)
+    passages = FastembedEncoder(model, build_tiny_model(model, tmp_path / "m"), 1, for_questions=False)
     texts = [
         "The database port is 5433",
         "dog",
@@ -48,16 +48,16 @@ def test_questions_and_passages_get_their_prefixes_and_what_all_texts_share_is_t
     bare = text_embedding()(model.name, specific_model_path=str(folder), providers=["CPUExecutionProvider"])
     shared = np.mean([*bare.embed([prefix + text for text in (*ENGLISH, *OTHERS)])], axis=0)
     expected = next(iter(bare.embed([prefix + "Which port"]))) - shared
-    (own,) = FastembedEncoder(model, folder, 1, questions=questions).embed(["Which port"])
+    (own,) = FastembedEncoder(model, folder, 1, for_questions=questions).embed(["Which port"])
     assert own == pytest.approx(expected / np.linalg.norm(expected), abs=1e-4)
 
 
 def test_a_folder_that_holds_no_such_model_is_a_fault_that_names_both(tmp_path: Path) -> None:
     with pytest.raises(MemoryFault, match=f"loading the embedding model {E5_SMALL} from .*nowhere"):
-        FastembedEncoder(known(E5_SMALL), tmp_path / "nowhere", 1, questions=True)
+        FastembedEncoder(known(E5_SMALL), tmp_path / "nowhere", 1, for_questions=True)
 
 
 def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     other = build_tiny_model(known("jinaai/jina-embeddings-v2-small-en"), tmp_path / "m")  # 512 dimensions, not 384
     with pytest.raises(MemoryFault, match="delete the folder, and it is downloaded again"):
-        FastembedEncoder(known(E5_SMALL), other, 1, questions=True)
+        FastembedEncoder(known(E5_SMALL), other, 1, for_questions=True)

@@ -161,7 +161,7 @@ def test_another_model_is_fetched_from_the_hub_into_a_folder_of_its_name(tmp_pat
     assert said[0] == str(place) and place.name == "intfloat--multilingual-e5-large"
     assert locate(policy) == place and missing(policy, place) == []
     assert [path.name for path in place.parent.iterdir()] == [place.name], "nothing half-made stays behind"
-    assert load_encoder(model, place, 1, questions=True).embed(["Which port"]).shape == (1, 1024)
+    assert load_encoder(model, place, 1, for_questions=True).embed(["Which port"]).shape == (1, 1024)
 
 
 def test_another_model_without_a_hub_says_where_its_files_may_be_put(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from palimpsest.store.erasure.selection import Target, plans
 from palimpsest.store.families.family import Erased
 from palimpsest.store.journal import Journal
 from palimpsest.store.search.derived import Derived
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
 
 from tests.databases import is_held
@@ -446,7 +446,7 @@ async def test_a_rebuild_that_had_read_the_words_does_not_bring_them_back(
 
 def test_memory_of_words_is_emptied_everywhere() -> None:
     emptied: list[int] = []
-    fingerprint(read_message(user(CANARY)), b"key")
+    fingerprint_of(read_message(user(CANARY)), b"key")
     forget_words([lambda: emptied.append(1), lambda: emptied.append(2)])
     assert [cache.cache_info().currsize for cache in CACHES] == [0] * len(CACHES)
     assert emptied == [1, 2]

@@ -62,9 +62,10 @@ def test_every_worker_takes_what_the_file_says_and_they_agree_on_its_number(prox
     url = yaml.safe_load(proxy.config.read_text())["upstreams"][0]["url"]
     for reach in ("tenant", "conversation"):
         write(proxy, settings_of(url, reach=reach))
-        found = in_force(proxy, reach)
-        assert len({(p["generation"], p["digest"]) for p in found}) == 1
-        number = found[0]["generation"]
+        until(
+            lambda reach=reach: len({(p["generation"], p["digest"]) for p in in_force(proxy, reach)}) == 1, "one number"
+        )
+        number = policies(proxy)[0]["generation"]
         until(lambda number=number: proxy.metric("palimpsest_policy_generation") == number, "the metric to follow")
 
 

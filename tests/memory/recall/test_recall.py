@@ -5,21 +5,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import numpy as np
 import pytest
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.core.recall.ranking import Recipe
 from palimpsest.domain import BlockKind, Generosity, HeadFlag, Plan, Query, Reach, Recalled, Teller
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.index.passage_tables import PassageTables
-from palimpsest.memory.recall import recall as module
 from palimpsest.memory.recall.recall import CLEARED_SECONDS, Recall
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.turns.cleared import mark_cleared
 
-from tests.core.shelves import shelf
 from tests.remembered import Past, Watched, WordEmbedder
 from tests.talking import NOW, print_of, user
 
@@ -343,19 +340,6 @@ async def test_a_larger_scope_has_the_same_answer(recall: Recall, past: Past, lo
     more = await past.say(*(f"Filler text number {n} about weather." for n in range(3000)))
     large = await recall.recall(ask(FESTIVAL, lost | {*more}), 5)
     assert large.candidates[0].memory == small.candidates[0].memory
-
-
-def test_of_what_is_said_again_and_again_the_first_is_chosen_and_then_what_else_there_is() -> None:
-    table = shelf(["again"] * 50 + ["something else", "yet another thing"])
-    same = replace(table, fulls=np.array([7] * 50 + [8, 9]))
-    assert module._first_of_equals(same, np.arange(52), 3).tolist() == [0, 50, 51]
-    assert module._first_of_equals(same, np.arange(52)[::-1], 2).tolist() == [0, 1]
-
-
-def test_wanted_values_are_found_among_many_whatever_bits_they_end_in() -> None:
-    values = np.random.default_rng(0).integers(-(2**62), 2**62, 5000)
-    wanted = [*values[::50].tolist(), int(values[1]) ^ (1 << 40), 7]
-    assert module._among(values, wanted).tolist() == np.isin(values, wanted).tolist()
 
 
 @pytest.mark.parametrize("where", ["FROM tenant", "FROM memory", "passages_holding", "JOIN vector", "JOIN content"])

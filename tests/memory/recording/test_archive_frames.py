@@ -62,7 +62,7 @@ async def test_frame_whose_sender_died_in_the_middle_of_it_is_left_out() -> None
     assert await all_of(whole + half, 1 << 20) == [FRAMES[3]]
 
 
-@pytest.mark.parametrize("value", [TURN, TURN.new[0], TURN.new[0].print, CALLED, TURN.shape])
+@pytest.mark.parametrize("value", [TURN, TURN.new[0], TURN.new[0].fingerprint, CALLED, TURN.shape])
 def test_every_field_of_what_is_pickled_by_its_fields_can_be_given_to_its_constructor(value: Any) -> None:
     assert all(field.init for field in fields(value))
 

@@ -12,20 +12,23 @@ def room(metrics: Metrics | None = None) -> QueueRoom:
 
 def test_no_more_turns_wait_than_may() -> None:
     waiting = room()
-    assert [waiting.take_turn(1) for _ in range(3)] == [True, True, False]
-    waiting.give_back(1, 1)
-    assert waiting.take_turn(1) and waiting.turns == 2
+    assert [waiting.reserve_turn(1) for _ in range(3)] == [True, True, False]
+    waiting.release(1, 1)
+    assert waiting.reserve_turn(1) and waiting.turns == 2
 
 
 def test_turns_and_answers_share_their_bytes_and_answers_that_go_on_have_others() -> None:
     metrics = Metrics()
     waiting = room(metrics)
     assert (
-        waiting.take_turn(60) and not waiting.take_turn(60) and not waiting.take_answer(60) and waiting.take_answer(40)
+        waiting.reserve_turn(60)
+        and not waiting.reserve_turn(60)
+        and not waiting.reserve_answer(60)
+        and waiting.reserve_answer(40)
     )
     assert waiting.open_answer(50) and not waiting.open_answer(1)
     waiting.close_answer(50)
-    waiting.give_back(1, 100)
-    assert waiting.open_answer(50) and waiting.take_turn(100)
+    waiting.release(1, 100)
+    assert waiting.open_answer(50) and waiting.reserve_turn(100)
     text = metrics.render().decode()
     assert 'palimpsest_faults_total{where="queue"} 1.0' in text and "palimpsest_queued 1.0" in text

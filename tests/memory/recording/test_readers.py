@@ -102,7 +102,7 @@ def test_slow_texts_of_one_tenant_leave_room_for_others(desk: Desk, chars: int) 
     desk.put(*(Text(f"quick {n}", f"tenant {n}", "c-1") for n in range(5)))
     desk.work_until(lambda: len(desk.names) == 5)
     assert sorted(desk.names) == [f"quick {n}" for n in range(5)], "no slow one"
-    assert not desk.readers.is_exhausted
+    assert not desk.readers.are_light_threads_held_up
     desk.work_until(lambda: set(desk.readers.held_up(0.0)) == {"evil"})
     assert desk.readers.held_up(2 * PATIENCE_SECONDS) == {}
     desk.go_on.set()
@@ -118,7 +118,7 @@ def test_heavy_texts_leave_room_for_light_ones_of_the_same_tenant(desk: Desk) ->
 
 def test_it_is_said_when_all_threads_are_held_up(desk: Desk) -> None:
     desk.put(*(Text(f"slow {n}", f"tenant {n}", is_slow=True) for n in range(LIGHT_THREADS_MAX + 1)))
-    desk.work_until(lambda: desk.readers.is_exhausted)
+    desk.work_until(lambda: desk.readers.are_light_threads_held_up)
     desk.go_on.set()
     desk.work_until(lambda: len(desk.names) == LIGHT_THREADS_MAX + 1)
-    assert not desk.readers.is_exhausted
+    assert not desk.readers.are_light_threads_held_up

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from palimpsest.store.engine.dialect import POSTGRES
+from palimpsest.store.engine.dialect import NOTHING, POSTGRES
 from palimpsest.store.engine.sqlite.tables import statements
 from palimpsest.store.schema import SCHEMA
 
@@ -38,6 +38,9 @@ NOT_YET = {
     r"^(?:EXPLAIN|PRAGMA|VACUUM)\b": "the care of that file",
 }
 """What stands in statements that only SQLite is asked, and what they are about."""
+
+VIEWS = {"term"}
+"""Tables of SQLite whose rows follow from others there: `postgres/full_text.sql`."""
 
 KINDS = {"INTEGER": "bigint", "TEXT": "text", "REAL": "double precision", "BLOB": "bytea"}
 COLUMNS = """
@@ -93,7 +96,7 @@ def test_both_catalogues_have_the_same_columns_keys_and_indexes(server: Server) 
         for sql in statements(SCHEMA):
             file.execute(sql)
         tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        tables = sorted(name for name in tables if not name.startswith("sqlite_"))
+        tables = sorted(name for name in tables if not name.startswith("sqlite_") and name not in VIEWS)
         assert len(tables) > 30
 
         def of_server(sql: str, table: str) -> list[tuple[object, ...]]:
@@ -123,6 +126,7 @@ def test_both_catalogues_have_the_same_columns_keys_and_indexes(server: Server) 
 def test_postgresql_prepares_every_statement(server: Server, of_the_store: list[str]) -> None:
     asks = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b")
     asked = [s for s in of_the_store if asks.match(s) and not any(re.search(words, s.strip()) for words in NOT_YET)]
+    asked = [sql for sql in asked if POSTGRES[sql] != NOTHING]
     assert len(asked) > 400
     script = [f"PREPARE p{number} AS {POSTGRES[sql].strip()}" for number, sql in enumerate(asked)]
     found = wrong(server, script, "empty")

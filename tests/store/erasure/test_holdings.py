@@ -27,7 +27,8 @@ TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by 
     "fact": {"public", "tool", "category"},
 }
 
-CACHES_WITHOUT_WORDS = {  # of keys, rules, addresses
+CACHES_WITHOUT_WORDS = {  # of keys, rules, addresses, statements
+    "palimpsest.store.engine.postgres.connection._repeated",
     "palimpsest.core.history.request_roles._any_of",
     "palimpsest.core.history.shingles._constants",
     "palimpsest.core.caller.identity.tenant_key",
@@ -103,16 +104,16 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
         *("ArchiveProcess._waiting", "_Link._behind", "_Link._gathered", "_Link._open"),
         *("ArchiveWorker._open", "ArchiveWorker._under_way", "RelayedCounts._calls"),
         *("MemoryService._switched_on", "MemoryService.concerns", "Readers._reading", "Readers._results"),
-        *("Archive._made", "MemoryService._extensions"),
+        *("Archive._made", "KnownReminders._of", "MemoryService._extensions", "UnreadAttempts._openings"),
         *("Recall._expected", "Sweeper._ages", "Traffic._giving_way", "Sweeper._due"),
         *("Supervisor._states", "Supervisor._tasks", "PassageProcess._command", "MiniLMEncoder._inputs"),
         *("_Graph.constants", "_Graph.nodes", "ItemKeys._used", "_GrowingTable._columns", "_GrowingTable._ends"),
         *("TokenCounter._counts", "TokenCounter._ratios", "_loaded", "Windows._learnt", "Windows._table"),
     },
-    "pipeline": {"Pipeline._late", "Pipeline._running"},
+    "pipeline": {"Pipeline._running"},
     "store": {
-        *("Database._errors", "Dialect._rules", "Database._opened", "FileTransaction._given", "_Finder._parts"),
-        *("_Lane._opened", "_Runs._numbers"),
+        *("Watch._errors", "Dialect._rules", "Database._opened", "FileTransaction._given", "_Finder._parts"),
+        *("_Lane._opened", "_Runs._numbers", "ServerTransaction._reserved", "ServerConnection.local"),
     },
 }
 KEPT_WITH_WORDS = {  # emptied by the `forget` of a class in `OBJECTS_OF_WORDS`

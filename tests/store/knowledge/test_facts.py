@@ -73,8 +73,8 @@ async def held(database: Database, whose: FactScope = ANN, now: float = NOW + 10
 
 
 async def stored(database: Database, **wanted: object) -> list[Fact]:
-    filter = FactFilter("acme", **wanted)  # type: ignore[arg-type]
-    return await database.ask(lambda ask: listed(ask, filter, NOW + 100, 50))
+    wanted_facts = FactFilter("acme", **wanted)  # type: ignore[arg-type]
+    return await database.ask(lambda ask: listed(ask, wanted_facts, NOW + 100, 50))
 
 
 def told(value: str, slot: str = "port", **more: object) -> Fact:

@@ -104,9 +104,9 @@ async def test_a_turn_writes_what_it_adds_and_the_head_is_the_same_however_long_
             if conversation == "c-kept":
                 asked = replace(asked, turn=replace(asked.turn, kept=asked.turn.carried, whole=None))
             assert (asked.turn.whole is not None) == (conversation == "c-whole" and number > 0)
-            print = 1000 * len(histories) + number
-            await say(journal, asked, f"answer {number}", print)
-            listed += await named(journal, print)
+            fingerprint = 1000 * len(histories) + number
+            await say(journal, asked, f"answer {number}", fingerprint)
+            listed += await named(journal, fingerprint)
             history += [{"role": "assistant", "content": f"answer {number}"}, user(f"question {number}")]
     for one, other in zip(*heads.values(), strict=True):
         assert list(one.fulls) == list(other.fulls) and list(one.flags) == list(other.flags)
@@ -114,8 +114,8 @@ async def test_a_turn_writes_what_it_adds_and_the_head_is_the_same_however_long_
     assert len(heads["c-whole"][-1].fulls) == 139
     for conversation, history in histories.items():
         assert list(await journal.request("acme", conversation)) == history[:-2]
-    ((rows, bytes),) = await database.read("SELECT count(*), max(length(listing)) FROM head")
-    assert (rows, bytes <= MAX_TAIL_MESSAGES * ROW_BYTES + ROW_BYTES) == (2, True)
+    ((rows, longest_bytes),) = await database.read("SELECT count(*), max(length(listing)) FROM head")
+    assert (rows, longest_bytes <= MAX_TAIL_MESSAGES * ROW_BYTES + ROW_BYTES) == (2, True)
     assert await database.read("SELECT count(*) FROM listing") == [(2,)], "those that no head begins with are gone"
     await database.write([("DELETE FROM head", [()])])
     owners = [id for (id,) in await database.read("SELECT id FROM conversation")]

@@ -1,6 +1,4 @@
-"""
-Checks of clients: whether base URLs lead to something that listens, and settings fit the upstreams of this proxy.
-"""
+"""Checks of clients: whether base URLs lead to something that listens, and settings fit the upstreams of this proxy."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ import orjson
 from palimpsest.commands.base_urls import BaseUrl, Listener, listener, search
 from palimpsest.commands.doctor.finding import Finding, failed, ok, warning
 from palimpsest.commands.probe import leads_here
-from palimpsest.commands.wrap import first_party_variables, logs_in
+from palimpsest.commands.wrap import first_party_variables, has_subscription_login
 from palimpsest.domain import Api
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
@@ -45,14 +43,22 @@ def codex(policy: Policy, environment: Mapping[str, str]) -> list[Finding]:
     if not here:
         return []
     others = [upstream.name for upstream in serving(policy.upstreams, Api.OPENAI) if not upstream.is_openai]
-    if others and any(one.get("name") == COMPACTS_THERE for one in here):
+    answers, is_asked = policy.memory.answers_compactions, any(one.get("name") == COMPACTS_THERE for one in here)
+    if others and is_asked and not answers:
         found = f"its provider is named OpenAI, so it has upstream {others[0]} compact, which may not know how"
-        return [warning(CODEX, found, f'in {home / "config.toml"} give it another name, such as name = "Palimpsest"')]
+        other = f'in {home / "config.toml"} give it another name, such as name = "Palimpsest"'
+        return [warning(CODEX, found, f"{other}, or have the proxy compact: memory.compaction: answer")]
     wrapping = load.read_yaml(load.shipped("wrap.yaml"))
-    is_login = any(one.get("requires_openai_auth") for one in here) and logs_in(wrapping, CODEX, environment)
+    is_login = any(one.get("requires_openai_auth") for one in here) and has_subscription_login(
+        wrapping, CODEX, environment
+    )
     if is_login and not policy.tenants.static:
         found = "it is logged in with an account, whose token changes within hours and names no tenant"
         return [warning(CODEX, found, "on a machine of your own start the proxy with --config personal")]
+    if answers and not is_asked:
+        return [
+            ok(CODEX, 'compacts by itself, with a model; by name = "OpenAI" this proxy would do it from the archive')
+        ]
     return [ok(CODEX, "its settings fit this proxy")]
 
 
@@ -60,7 +66,7 @@ def unreachable_urls(environment: Mapping[str, str], folder: Path) -> list[Findi
     """A finding for each base URL where nothing listens and each unreadable file, or one that all is well."""
     found = search(environment, folder)
     by_port = {one.port: listener(one) for one in found.base_urls}
-    leading = [_dead(one) for one in found.base_urls if by_port[one.port] is Listener.NOBODY]
+    leading = [_warn_of_dead_url(one) for one in found.base_urls if by_port[one.port] is Listener.NOBODY]
     unread = [warning(URLS, f"{file} cannot be read, so it was not searched", f"see {file}") for file in found.unread]
     if leading or unread:
         return [*leading, *unread]
@@ -69,14 +75,14 @@ def unreachable_urls(environment: Mapping[str, str], folder: Path) -> list[Findi
     return [ok(URLS, f"{len(found.base_urls)} of this machine, and somebody answers at each")]
 
 
-def _dead(one: BaseUrl) -> Finding:
+def _warn_of_dead_url(one: BaseUrl) -> Finding:
     start = f"start the proxy (palimpsest serve --port {one.port}; palimpsest service install --port {one.port})"
     remove = f"palimpsest unwrap --port {one.port} --yes" if one.file else f"unset {one.name}"
     return warning(URLS, f"{one.place}: {one.name} is {one.url}, and nothing listens there", f"{start}, or {remove}")
 
 
 def claude_code(policy: Policy, environment: Mapping[str, str]) -> Finding:
-    """Whether Claude Code, as the shell and its settings tell it, asks through this proxy as it asks Anthropic."""
+    """A finding on Claude Code: whether it asks through this proxy as it asks Anthropic."""
     folder = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", ""), ".claude"))
     file = folder / "settings.json"
     try:
@@ -102,7 +108,7 @@ def claude_code(policy: Policy, environment: Mapping[str, str]) -> Finding:
 
 
 def _extent(variables: Mapping[str, str]) -> str:
-    """What Claude Code then uses; the newest versions use as much in front of any address."""
+    """The context window and the tool search that Claude Code then uses, in words."""
     is_known = _is_on(variables, FLAG)
     window = "200k" if _is_on(variables, SMALL_WINDOW) else "1M" if is_known else "1M, in older versions 200k"
     search = "on" if is_known else "on in newer versions"
@@ -112,7 +118,7 @@ def _extent(variables: Mapping[str, str]) -> str:
 
 
 def _variables(file: Path) -> Mapping[str, str]:
-    """The variables in its settings, which go before those of the shell; none without a file."""
+    """The variables in Claude Code's settings, which go before those of the shell; none without a file."""
     if not file.exists():
         return {}
     settings = orjson.loads(file.read_bytes())

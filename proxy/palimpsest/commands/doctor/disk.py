@@ -1,6 +1,4 @@
-"""
-Checks of the data folder: its permissions, the secret, the database, and free space.
-"""
+"""Checks of the data folder: its permissions, the secret, the database, and free space."""
 
 from __future__ import annotations
 
@@ -8,6 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -29,7 +28,7 @@ LEAST_BYTES = 50 * MEGABYTE  # the log alone may reach 16 MB before it is moved 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def folder(data: Path, mounts: str | None = None) -> Finding:
+def check_folder(data: Path, mounts: str | None = None) -> Finding:
     """Whether the proxy can write there and nobody else can read it; `mounts`: see `store/data_dir.py`."""
     check = "data folder"
     try:
@@ -51,7 +50,7 @@ def folder(data: Path, mounts: str | None = None) -> Finding:
     return ok(check, str(data))
 
 
-def space(data: Path) -> Finding:
+def check_free_space(data: Path) -> Finding:
     """Whether there is enough free space."""
     place = _existing(data)
     free = shutil.disk_usage(place).free
@@ -63,7 +62,7 @@ def space(data: Path) -> Finding:
     return ok("free space", found)
 
 
-def secret(data: Path, environment: Mapping[str, str]) -> Finding:
+def check_secret(data: Path, environment: Mapping[str, str]) -> Finding:
     """Whether the secret is there that keys all stored hashes."""
     file, check = data / FILE_NAME, "secret"
     if not environment.get(SECRET_ENV) and not file.exists():
@@ -78,10 +77,14 @@ def secret(data: Path, environment: Mapping[str, str]) -> Finding:
     return ok(check, SECRET_ENV if environment.get(SECRET_ENV) else str(file))
 
 
-async def store(policy: Policy) -> Finding:
-    """Whether the database can be opened, and has a version that is known."""
+async def check_database(policy: Policy, environment: Mapping[str, str]) -> Finding:
+    """Whether the database can be opened, has a version that is known, and was written with the secret of here."""
+    has_secret = environment.get(SECRET_ENV) or (policy.data / FILE_NAME).exists()
     try:
-        database = engine_of(policy.data, policy.archive.synchronous, policy.store.url, policy.store.password_file)
+        database = engine_of(
+            *(policy.data, policy.archive.synchronous, policy.store.url, policy.store.password_file),
+            secret=partial(load_secret, policy.data, environment) if has_secret else None,
+        )
     except PolicyError as error:
         return refusal("store", error)
     if not database.is_there:

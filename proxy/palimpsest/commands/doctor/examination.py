@@ -1,13 +1,11 @@
-"""
-The examination: all checks in order, from what a start needs to what memory needs.
-"""
+"""The examination: all checks in order, from what a start needs to what memory needs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from palimpsest.commands.doctor import clients, disk, machine, providers
+from palimpsest.commands.doctor import clients, disk, machine, providers, server
 from palimpsest.commands.doctor.finding import Finding, ok
 from palimpsest.domain.ports import Clock
 from palimpsest.settings import load
@@ -16,7 +14,7 @@ from palimpsest.settings.policy import Policy
 
 async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
     """
-    All findings.
+    Run all checks, and return their findings in order.
 
     Args:
         policy: settings that are fine; those that are not never become one.
@@ -26,12 +24,10 @@ async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) 
     said = f"{changed} differ from the defaults: palimpsest check-config lists them" if changed else "the defaults"
     return [
         ok("settings", said),
-        disk.folder(policy.data),
-        disk.space(policy.data),
-        disk.secret(policy.data, environment),
-        await disk.store(policy),
-        machine.model(policy.model),
-        machine.tokenizers(),
+        disk.check_folder(policy.data),
+        disk.check_free_space(policy.data),
+        disk.check_secret(policy.data, environment),
+        *([await server.link(policy, environment)] if policy.server.url else await _memory_here(policy, environment)),
         machine.port(policy),
         machine.admin_token(policy, environment),
         *clients.codex(policy, environment),
@@ -39,3 +35,7 @@ async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) 
         *clients.unreachable_urls(environment, Path.cwd()),
         *await providers.upstreams(policy, environment, clock),
     ]
+
+
+async def _memory_here(policy: Policy, environment: Mapping[str, str]) -> list[Finding]:
+    return [await disk.check_database(policy, environment), machine.model(policy.model), machine.tokenizers()]

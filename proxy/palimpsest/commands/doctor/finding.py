@@ -1,6 +1,4 @@
-"""
-The result of a check: its state, what was found, and what to do; and the report of all of them.
-"""
+"""The result of a check: its state, what was found, and what to do; and the report of all of them."""
 
 from __future__ import annotations
 
@@ -51,13 +49,13 @@ def failed(check: str, found: str, advice: str = "") -> Finding:
 
 
 def refusal(check: str, error: PalimpsestError | str) -> Finding:
-    """A failed check from one of our errors; most name the remedy after a semicolon."""
+    """The finding of a failed check, made of an error, whose remedy follows a semicolon."""
     found, _, advice = str(error).partition("; ")
     return failed(check, found, advice)
 
 
 def is_fine(findings: Iterable[Finding]) -> bool:
-    """Whether the proxy can work."""
+    """Whether no check failed, so that the proxy can work."""
     return all(finding.state is not State.FAILED for finding in findings)
 
 

@@ -1,6 +1,4 @@
-"""
-Checks of this machine: embedding model, tokenizers, address to listen on, admin token.
-"""
+"""Checks of this machine: embedding model, tokenizers, address to listen on, admin token."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from http.client import HTTPException
 from time import perf_counter
 
 from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, warning
-from palimpsest.commands.probe import Occupant, address, ask, look, try_listening
+from palimpsest.commands.probe import Occupant, address, get_json, look, try_listening
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.memory.embedding.embedder import QUESTION_THREADS
 from palimpsest.memory.embedding.encoder import load_encoder
@@ -42,7 +40,7 @@ def model(policy: ModelPolicy) -> Finding:
             check, f"{found}, and model.download is never", f"put into model.folder: {', '.join(wanted.files)}"
         )
     try:
-        encoder = load_encoder(wanted, folder, QUESTION_THREADS, questions=True)
+        encoder = load_encoder(wanted, folder, QUESTION_THREADS, for_questions=True)
         started = perf_counter()
         encoder.embed([PROBE])
     except MemoryFault as error:
@@ -70,25 +68,28 @@ def port(policy: Policy) -> Finding:
         return ok(check, "a free one is chosen at each start")
     found = look(policy)
     if found is Occupant.OURS:
-        return _running(policy, where)
+        return _check_running(policy, where)
     if found is Occupant.NOBODY:
-        return _bound(policy, where)
+        return _check_free(policy, where)
     if found is Occupant.WRAPPED:
         return ok(check, f"{where}: {found}")
     return failed(check, f"{where} is taken by {found}", "stop it, or choose another --port")
 
 
-def _running(policy: Policy, where: str) -> Finding:
+def _check_running(policy: Policy, where: str) -> Finding:
+    """The finding for a port on which this proxy answers: ready, or with troubles."""
     try:
-        reasons = ask(policy.listen, "/readyz").get("reasons", ())
+        reasons = get_json(policy.listen, "/readyz").get("reasons", ())
     except (OSError, HTTPException, ValueError):
         return warning("port", f"{where}: the proxy is running, but does not report its state", "see its log")
     if reasons:
         return warning("port", f"{where}: the proxy is running; {'; '.join(reasons)}", "see its log")
-    return ok("port", f"{where}: the proxy is running and ready")
+    page = "; palimpsest open shows its page" if policy.page.enabled else ""
+    return ok("port", f"{where}: the proxy is running and ready{page}")
 
 
-def _bound(policy: Policy, where: str) -> Finding:
+def _check_free(policy: Policy, where: str) -> Finding:
+    """The finding for a port that nobody answers on: free, or not possible."""
     try:
         try_listening(policy.listen)
     except OSError as cause:

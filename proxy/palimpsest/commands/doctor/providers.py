@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from palimpsest.commands.doctor.finding import Finding, failed, ok, warning
-from palimpsest.commands.probe import own_base
+from palimpsest.commands.probe import base_url_of_client
 from palimpsest.domain import RawHeaders
 from palimpsest.domain.errors import UpstreamUnreachable
 from palimpsest.domain.ports import Clock
@@ -78,10 +78,13 @@ async def _examined(
         return failed(
             check, f"{upstream.url}: {reason}", "check upstreams.url, the network, and whether the server is running"
         ), ""
-    return _judged(check, upstream, answer, variable, is_public), answer.date
+    return _finding_of(check, upstream, answer, variable, is_public), answer.date
 
 
-def _judged(check: str, upstream: UpstreamPolicy, answer: ModelListAnswer, variable: str, is_public: bool) -> Finding:
+def _finding_of(
+    check: str, upstream: UpstreamPolicy, answer: ModelListAnswer, variable: str, is_public: bool
+) -> Finding:
+    """The finding for a provider's answer: reached, credential accepted or refused."""
     status = (
         f"{answer.status} {HTTPStatus(answer.status).phrase}"
         if answer.status in list(HTTPStatus)
@@ -124,6 +127,7 @@ async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeader
 
 
 def _models(body: bytes) -> int | None:
+    """How many models a list has; None: it is no list."""
     try:
         listing: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -140,13 +144,14 @@ def _credential(upstream: UpstreamPolicy, policy: Policy, environment: Mapping[s
     """
     variable = upstream.key_env if upstream.auth == "held" else KEYS[upstream.wire]
     key = environment.get(variable, "").encode()
-    _, elsewhere = own_base(upstream.wire, policy, environment)
+    _, elsewhere = base_url_of_client(upstream.wire, policy, environment)
     if not key or (upstream.auth == "forward" and elsewhere not in ("", upstream.url.rstrip("/"))):
         return "", ()
     return variable, [(b"x-api-key", key) if upstream.wire == "anthropic" else (b"authorization", b"Bearer " + key)]
 
 
 def _litellm(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> Finding:
+    """The finding for a LiteLLM upstream, which is not asked: that would be charged."""
     check = f"upstream {upstream.name}"
     if find_spec("litellm") is None:
         return failed(check, f"{upstream.litellm} needs litellm, which is not installed", "pip install litellm")

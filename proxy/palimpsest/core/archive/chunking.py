@@ -34,23 +34,11 @@ ASKING_END_CHARS = 80  # a question may be followed by a caption or a greeting
 ASKS = "?"  # the tag of a text that asks
 WISHES = "!"  # the tag of a user's wish that holds from now on
 TELLS = "="  # opens the tag that says how surely a text tells something: =0 to =9, how many of these edges it reaches
-TELLING_EDGES = (
-    -3.0,
-    -2.0,
-    -1.2,
-    -0.5,
-    0.0,
-    0.5,
-    1.2,
-    2.0,
-    3.0,
-)  # log-odds; what tells anything is above the first
+TELLING_EDGES = (-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0)  # log-odds; what tells anything is above the first
 UNJUDGED = 0.3  # what texts of every kind tell on average; those that were stored before texts were judged
 TERM_CHARS = 80  # longer runs without white space are data, not words
 BEGINNING_CHARS = 5  # of a word, where its language has no stemmer here (McNamee and Mayfield 2004)
-CACHED_WORDS = (
-    20_000  # of each of five caches, some 14 MB together; a conversation uses 5 to 10 thousand different ones
-)
+CACHED_WORDS = 20_000  # of each of five caches, some 14 MB together; a conversation uses 5 to 10 thousand
 
 # A private-use letter opens every scope token. FTS5's ascii tokenizer takes it for a letter, as all that is not ASCII;
 # Python's \w does not, and terms consist of \w and joiners only: no text can forge a scope.
@@ -75,9 +63,8 @@ TIMES = frozenset((*MONTHS, "monday", "tuesday", "wednesday", "thursday", "frida
 
 # A line break of a text that is quoted in JSON or source code: "first\nsecond" are two words, C:\new\tools is a path.
 _QUOTED_BREAK = re.compile(r"\b[A-Za-z]:\\[^\s\"']*|(?<!\\)\\+[nrt]")
-_LETTER = (
-    r"[\w\u0300-\u036f\u0900-\u0dff\u0e00-\u0e7f]"  # vowel signs of Indic scripts and Thai are no letters to Python
-)
+# Vowel signs of Indic scripts and Thai are no letters to Python.
+_LETTER = r"[\w\u0300-\u036f\u0900-\u0dff\u0e00-\u0e7f]"
 _RUN = re.compile(rf"\w{_LETTER}*(?:['./:@\\#+-]+\w{_LETTER}*)*")
 _CJK = re.compile(
     r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
@@ -211,7 +198,7 @@ def tells_time(term: str) -> bool:
 
 
 def without_names(text: str) -> str:
-    """What a text says of those that it `names`."""
+    """A text without the capitalised words that `names` finds."""
     return _NAME.sub(lambda found: "" if found[1][0].isupper() else found[0], text)
 
 
@@ -237,7 +224,7 @@ def tags(text: str) -> tuple[str, ...]:
 
 
 def judged(text: str, role: str) -> tuple[str, ...]:
-    """What a text is worth, as tags: how surely it tells something, and whether it is a user's lasting wish."""
+    """Judge a text: tags that say how surely it tells something, and whether it is a lasting wish."""
     if role in ("tool", "function"):
         return ()
     level = bisect_right(TELLING_EDGES, utterance.informativeness(text))
@@ -280,7 +267,7 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def _composed(text: str) -> str:
-    """Piece by piece: Python sorts a run of combining marks in the square of its length."""
+    """A text in composed form, piece by piece: Python sorts a run of marks in the square of its length."""
     return "".join(unicodedata.normalize("NFKC", text[start:stop]) for start, stop in pieces(text, WINDOW_CHARS))
 
 
@@ -289,6 +276,7 @@ def _without_quoted_breaks(text: str) -> str:
 
 
 def _windows(text: str, window_chars: int) -> Iterator[tuple[int, int]]:
+    """Cut a text into windows that overlap, at spaces where there are some."""
     start, overlap_chars = 0, window_chars // OVERLAP_PART
     while start < len(text):
         stop = start + window_chars
@@ -325,7 +313,7 @@ def _english_terms_of(word: str) -> tuple[str, ...]:
 
 @word_cache(CACHED_WORDS)
 def _foreign_terms_of(word: str) -> tuple[str, ...]:
-    """The same, of a text in another language."""
+    """The terms of one word of a text in another language."""
     return tuple(term for run in _runs(word) for term in (*_terms_of(run), *_beginning_of(run)))
 
 

@@ -1,6 +1,4 @@
-"""
-A queue that is fair: tenants in turn, and what belongs to one conversation in the order in which it came.
-"""
+"""A queue that is fair: tenants in turn, and what belongs to one conversation in the order in which it came."""
 
 from __future__ import annotations
 
@@ -22,9 +20,8 @@ class FairQueue(Generic[T]):
 
     def __init__(self, most_of_tenant: int) -> None:
         self._most_of_tenant = most_of_tenant
-        self._waiting: OrderedDict[str, OrderedDict[str, deque[T]]] = (
-            OrderedDict()
-        )  # tenants, conversations: next first
+        # By tenant and conversation, those whose turn is next first.
+        self._waiting: OrderedDict[str, OrderedDict[str, deque[T]]] = OrderedDict()
         self._taken: set[tuple[str, str]] = set()
         self._taken_of: Counter[str] = Counter()
         self._length = 0
@@ -53,13 +50,14 @@ class FairQueue(Generic[T]):
         return None
 
     def done(self, tenant: str, conversation: str) -> None:
-        """The item that was taken of this conversation is dealt with."""
+        """Note that the item taken of this conversation is done, so that its next one may be taken."""
         self._taken.remove((tenant, conversation))
         self._taken_of[tenant] -= 1
         if not self._taken_of[tenant]:
             del self._taken_of[tenant]
 
     def _hand_out(self, tenant: str, conversation: str) -> T:
+        """Remove the first item of a conversation, and put the conversation and its tenant last."""
         conversations = self._waiting[tenant]
         item = conversations[conversation].popleft()
         if conversations[conversation]:

@@ -1,6 +1,4 @@
-"""
-The records of a turn as they reach the disk: redacted, media by reference, cut into passages.
-"""
+"""The records of a turn as they reach the disk: redacted, media by reference, cut into passages."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from palimpsest.domain import (
     Usage,
 )
 from palimpsest.domain.word_cache import word_cache
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import ROLES, Clean, cleaned, to_stored
 from palimpsest.wire.values import dumps
@@ -66,21 +64,22 @@ def heard_of(
     """What was heard of the answer to a turn, ready to commit; `usage` is what its provider counted."""
     message, prompt_tokens = completion.message, completion.prompt_tokens
     named = reply_links((completion.id, *completion.part_ids), key)
-    bare = Bare(turn.tokens, _explained(turn, clean)) if turn.is_bare else None
+    bare = Bare(turn.tokens, _explained(turn, clean), turn.cut) if turn.is_bare else None
     cost = replace(turn.cost, usage=usage) if turn.cost else None
     if message is None:
         nothing = Answer(
             turn.id, ending, links=named, prompt_tokens=prompt_tokens, created_at=now, bare=bare, cost=cost
         )
-        return Heard(nothing, None)
-    print = fingerprint(message, key)
+        return Heard(nothing, None, turn.tenant)
+    fingerprint = fingerprint_of(message, key)
     flags = flags_of(message) | HeadFlag.OURS
-    links = (*named, *answer_links(message, print, turn, key))
+    links = (*named, *answer_links(message, fingerprint, turn, key))
     if message.opaque and turn.role is Role.SIDE:  # a compaction comes back by its name, too
-        links += tuple((LinkKind.ECHO, print) for _, print in named)
-    answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now, bare, cost)
+        links += tuple((LinkKind.ECHO, name) for _, name in named)
+    answer = Answer(turn.id, ending, message, fingerprint, flags, links, prompt_tokens, now, bare, cost)
     shown = turn.block.text if turn.block else ""
-    return Heard(answer, entry_of(NewMessage(message, print, turn.length, flags), turn.role, key, clean, shown))
+    entry = entry_of(NewMessage(message, fingerprint, turn.length, flags), turn.role, key, clean, shown)
+    return Heard(answer, entry, turn.tenant)
 
 
 def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean, block: str = "") -> Entry:

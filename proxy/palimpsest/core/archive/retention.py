@@ -34,12 +34,12 @@ class Cutoffs:
 
     @property
     def newest(self) -> float:
-        """What came later stays, whatever it is."""
+        """The latest of the cutoffs: what is newer stays, of whatever kind."""
         return max(self.turns, self.tool_results, self.side_requests, self.explain)
 
 
 def cutoffs(policy: RetentionPolicy, tenant: str, now: float) -> Cutoffs:
-    """What goes of a tenant, by its name. A message that is of a kind goes with the shorter of its two periods."""
+    """The times before which messages of a tenant are erased, by kind; the shorter of two periods counts."""
     own = next((own for pattern, own in policy.tenants.items() if fnmatchcase(tenant, pattern)), RetentionPeriods())
 
     def cutoff(kind: str) -> float:
@@ -76,7 +76,7 @@ def size_bytes(size: str) -> int:
 
 
 def is_in_force(policy: RetentionPolicy) -> bool:
-    """Whether anything is ever to go for its age or for room."""
+    """Whether the policy ever erases anything for its age or for room."""
     periods: list[Mapping[str, str]] = [policy.model_dump(include=set(KINDS))]
     periods += [own.model_dump() for own in policy.tenants.values()]
     return policy.max_store_bytes != UNLIMITED or any(

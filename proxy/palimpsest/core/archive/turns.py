@@ -1,12 +1,11 @@
-"""
-A request as a turn to journal: a diff against the head that it continues, behind what the provider holds of it.
-"""
+"""A request as a turn to journal: a diff against the head that it continues, behind what the provider holds of it."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.conversation import Rules
@@ -15,7 +14,7 @@ from palimpsest.core.history.link_keys import flags_of, request_links
 from palimpsest.core.prefix_cache import change_of
 from palimpsest.core.recall.diagnosis import newest_human, newly_lost
 from palimpsest.core.recall.spoken import is_unspoken
-from palimpsest.domain import Cost, HeadFlag, LinkKind, Message, NewMessage, Role, Turn, Whole
+from palimpsest.domain import Cost, HeadFlag, LinkKind, Message, NewCut, NewMessage, Role, Turn, Whole
 from palimpsest.wire.message import bytes_of
 from palimpsest.wire.values import chars_of
 
@@ -29,6 +28,7 @@ def turn_of(
     created_at: float,
     request: str = "",
     traceparent: str = "",
+    stages_ms: Mapping[str, float] = MappingProxyType({}),
 ) -> Turn:
     """
     The turn of one request.
@@ -39,7 +39,12 @@ def turn_of(
         created_at: Unix seconds.
         request: its id.
         traceparent: W3C trace context of the request; "" where it is not traced.
+        stages_ms: how long memory took, by stage; what `decide` took includes recall.
     """
+    explain = decision.explain
+    if stages_ms:
+        took = {stage: round(ms, 2) for stage, ms in stages_ms.items()}
+        explain["elapsed_ms"] = took | explain.get("elapsed_ms", {})
     reading, lineage, diagnosis = decision.reading, decision.lineage, decision.diagnosis
     head, speaker, places = lineage.head, diagnosis.speaker, reading.places
     held = [head.occurrences[index] for index in lineage.held] if head else []
@@ -69,7 +74,7 @@ def turn_of(
         scope=speaker.scope,
         created_at=created_at,
         block=decision.block if rules.policy.memory.placement == "user" else None,
-        anchor=len(held) + decision.anchor if decision.anchor >= 0 else -1,
+        anchor=len(held) + decision.client_anchor if decision.anchor >= 0 else -1,
         replaces_blocks=decision.drops_blocks or (diagnosis.sheds and decision.block is not None),
         compactions=(head.compactions if head else 0) + lineage.event.is_compaction,
         lost=(*(head.lost if head and held else ()), *newly_lost(lineage)),
@@ -78,7 +83,7 @@ def turn_of(
         last_full=behind,
         tokens=decision.added.own_tokens + decision.added.tokens,
         upstream=upstream,
-        explain=decision.explain,
+        explain=explain,
         chars=sum(chars_of(message.message.raw) for message in new),
         request=request,
         traceparent=traceparent,
@@ -86,18 +91,22 @@ def turn_of(
         whole=whole,
         policy=rules.generation,
         cost=_cost(decision),
+        reminders=decision.reminders,
+        cut=decision.window_cut,
     )
 
 
 def bare_turn(turn: Turn, bare: Decision) -> Turn:
     """The turn of a request that was sent again with nothing added; `bare` is the decision on that."""
-    return replace(turn, block=None, tokens=bare.own_tokens, is_bare=True, explain=bare.explain, cost=_cost(bare))
+    turn = replace(turn, block=None, reminders=(), tokens=bare.own_tokens, is_bare=True, explain=bare.explain)
+    return replace(turn, cost=_cost(bare), cut=bare.window_cut)
 
 
 def unsent_turn(turn: Turn, bare: Decision) -> Turn:
     """The turn of a request that was forwarded before anything could be added; `bare` is the decision on that."""
     tokens, cost = bare.own_tokens, _cost(bare)
-    return replace(turn, block=None, anchor=-1, replaces_blocks=False, tokens=tokens, explain=bare.explain, cost=cost)
+    turn = replace(turn, block=None, reminders=(), anchor=-1, replaces_blocks=False, cut=NewCut())
+    return replace(turn, tokens=tokens, explain=bare.explain, cost=cost)
 
 
 def _cost(decision: Decision) -> Cost:
@@ -118,7 +127,7 @@ def _whole(decision: Decision) -> Whole | None:
 def _restored_at(decision: Decision, held: int) -> int:
     """Position of the message in which the newest compaction is answered; -1: none is, or it is not there any more."""
     lineage, reading = decision.lineage, decision.reading
-    if lineage.restores:
+    if lineage.restores or (decision.view is not None and decision.view.is_new):
         newest = newest_human(reading.chat)
         return held + newest if newest >= 0 else -1
     head = lineage.head

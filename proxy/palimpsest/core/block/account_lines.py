@@ -1,6 +1,4 @@
-"""
-The account of work as it stands in a block: in front of what the block quotes, and the user's rules behind it.
-"""
+"""The account of work as it stands in a block: in front of what the block quotes, and the user's rules behind it."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import re
 from dataclasses import replace
 
 from palimpsest.core.block.packing import READING
-from palimpsest.core.work.account import FILE, PARTED
+from palimpsest.core.work.account import CLIENT, FILE, PARTED
 from palimpsest.core.work.excerpts import JOINT
 from palimpsest.core.work.names import names
 from palimpsest.core.work.need import TOOL_ROLES
@@ -21,10 +19,10 @@ READING_ACCOUNT = (
 )
 
 MOST_CHARS = 3000  # of a block where nobody asks: what comes behind is seldom needed
-LEAST_QUOTES_CHARS = 300  # of it, for what people said: decisions are told in words, and names do not tell them
+LEAST_QUOTES_CHARS = 600  # of it, for what people said: decisions are told in words, and names do not tell them
 QUOTE_CHARS = 300  # of one of these quotes
 FRAME_CHARS = 90  # the reading of an account is so much longer
-NAMING = (FILE, "user", "assistant", *TOOL_ROLES)  # labels of lines that are names with the words around them
+NAMING = (FILE, CLIENT, "user", "assistant", *TOOL_ROLES)  # labels of lines that are names with the words around them
 
 
 def beside_account(budget: Budget, account: Account | None, query: Query) -> Budget:
@@ -56,7 +54,7 @@ def with_account(block: Block | None, account: Account) -> Block:
     head, quotes = opened(BlockKind.RESTORE, READING), ""
     if block is not None:
         quotes = block.text.removeprefix(head).removesuffix(BLOCK_CLOSE)
-    account = _beside(quotes, account) if quotes else account
+    account = _without_repeats(quotes, account) if quotes else account
     lines, rules = ("".join(quoted(line.label, line.text) for line in of) for of in (account.lines, account.rules))
     text = f"{opened(BlockKind.RESTORE, READING_ACCOUNT)}{lines}{quotes}{rules}{BLOCK_CLOSE}"
     carried = block.occurrences if block is not None else ()
@@ -65,16 +63,19 @@ def with_account(block: Block | None, account: Account) -> Block:
     return Block(text, BlockKind.RESTORE, carried, mentions=mentions)
 
 
-def _beside(quotes: str, account: Account) -> Account:
+def _without_repeats(quotes: str, account: Account) -> Account:
     """The account without the stretches whose names the quotes hold, and without the rules that stand there."""
     told = names(quotes)
 
     def without(line: AccountLine) -> AccountLine:
+        """The line without stretches whose names are all told elsewhere; empty text where none is left."""
         head, mark, text = line.text.partition(": ") if line.label == FILE else ("", "", line.text)
         stretches = re.split(f"({JOINT}|{PARTED})", text)
-        kept = ""
+        kept, is_kept = "", True
         for joint, stretch in zip(["", *stretches[1::2]], stretches[::2], strict=True):
-            if not (held := names(stretch)) or not held <= told:
+            held = names(stretch)
+            is_kept = not held <= told if held else is_kept and joint != PARTED  # words go with the names before them
+            if is_kept:
                 kept += joint + stretch if kept else stretch
         return replace(line, text=f"{head}{mark}{kept}" if kept else "")
 

@@ -13,6 +13,7 @@ from palimpsest.domain import Added, Block, BlockKind, Candidate, Diagnosis, Jso
 
 UNCLEANED = "candidates"  # the largest part: ids, numbers and reasons of ours, nothing that anybody else wrote
 CANDIDATES = 40  # a block holds some forty short messages
+REMINDER = "somebody asked for it"
 CUT_CANDIDATES = 8  # of those that are not in it: the nearest misses; each takes 300 bytes of every turn that recalls
 
 
@@ -53,7 +54,7 @@ def explanation(
         told["budget"] = {"chars": diagnosis.budget.chars, "passage_chars": diagnosis.budget.passage_chars}
         told["query"] = {"text": diagnosis.query.text, "least_help": round(diagnosis.query.least_help, 4)}
         if recalled is not None and recalled.plan is not None:
-            told["query"]["plan"] = _planned(recalled.plan)  # of the same words, and so erased with them
+            told["query"]["plan"] = _plan_json(recalled.plan)  # of the same words, and so erased with them
     if recalled is not None:
         told["gate"] = {"admitted": recalled.admitted, "reason": recalled.reason, "helps": round(recalled.helps, 4)}
         told["lexical_only"] = recalled.lexical_only
@@ -68,9 +69,9 @@ def explanation(
                 "probability": round(candidate.probability, 4),
                 "signals": {name: [rank, round(score, 4)] for name, (rank, score) in candidate.signals.items()},
                 "packed": _is_packed(candidate, block, cut),
-                "why": cut.get(candidate.memory.id, ""),
+                "why": cut.get(candidate.memory.id, REMINDER if candidate.is_reminder else ""),
             }
-            for candidate in _told(recalled.candidates, block, cut)
+            for candidate in _shown(recalled.candidates, block, cut)
         ]
     if fact_choice is not None:
         told["facts"] = {
@@ -82,13 +83,13 @@ def explanation(
     return told
 
 
-def _planned(plan: Plan) -> Json:
-    """What a controller made of the question."""
+def _plan_json(plan: Plan) -> Json:
+    """The plan of a look-up as JSON."""
     return {"questions": list(plan.questions), "periods": [list(one) for one in plan.periods], "teller": plan.teller}
 
 
-def _told(candidates: Sequence[Candidate], block: Block | None, cut: Mapping[int, str]) -> list[Candidate]:
-    """What was packed, and the best of what was not, in their order."""
+def _shown(candidates: Sequence[Candidate], block: Block | None, cut: Mapping[int, str]) -> list[Candidate]:
+    """The candidates that were packed, and the best of the others, in their order."""
     best = candidates[:CANDIDATES]
     misses = [candidate.memory.id for candidate in best if not _is_packed(candidate, block, cut)][CUT_CANDIDATES:]
     return [candidate for candidate in best if candidate.memory.id not in misses]

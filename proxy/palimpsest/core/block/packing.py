@@ -94,16 +94,19 @@ def pack(
     cut: dict[int, str] = {}
     asked = {one.memory.id for one in candidates if one.probability < CERTAIN and is_bare_question(one.memory)}
     ordered = sorted(candidates, key=lambda candidate: candidate.memory.id in asked)
-    telling = [one for one in candidates if one.memory.id not in asked]
+    telling = [one for one in candidates if one.memory.id not in asked and not one.is_reminder]
     best = max(telling, key=lambda one: one.probability, default=None)
-    told_best = max((one for one in telling if _tells(one.memory)), key=lambda one: one.probability, default=None)
+    told_best = max(
+        (one for one in telling if _is_user_statement(one.memory)), key=lambda one: one.probability, default=None
+    )
     for candidate in ordered:
         memory = candidate.memory
         if memory.id in asked and not any(piece.follows == memory.occurrence for piece in chosen):
             cut[memory.id] = "a question whose answer is not in the block"
             continue
         least = LEAST_TOLD if candidate is told_best else LEAST_OF_BEST
-        if kind is BlockKind.RECALL and best is not None and _is_little(candidate, best, least):
+        is_wanted = candidate.is_reminder
+        if kind is BlockKind.RECALL and best is not None and not is_wanted and _is_little(candidate, best, least):
             cut[memory.id] = (
                 f"a probability of {candidate.probability:.3f} is little beside the best one's {best.probability:.3f}"
             )
@@ -114,16 +117,16 @@ def pack(
             continue
         is_first = memory.occurrence not in told
         is_calls = memory.role == "assistant" and all(map(_CALL.match, filter(None, text.split("\n"))))
-        if (kind is BlockKind.RECALL or is_calls) and not is_first:
+        if (kind is BlockKind.RECALL or is_calls) and not (is_first or is_wanted):
             cut[memory.id] = "another passage of this message is in the block already"
             continue
-        worth_chars = _worth_chars(candidate, budget)
+        worth_chars = len(memory.text) if is_wanted else _worth_chars(candidate, budget)
         if not worth_chars:
             cut[memory.id] = f"a probability of {candidate.probability:.3f} is not worth its length"
             continue
-        worth_chars = min(worth_chars, STRETCH_CHARS) if is_calls else worth_chars
+        worth_chars = min(worth_chars, STRETCH_CHARS) if is_calls and not is_wanted else worth_chars
         rest = min(worth_chars, room - used - AROUND_CHARS)
-        for limit in (worth_chars, *([rest] if rest >= MIN_FILL_CHARS else [])):
+        for limit in (worth_chars, *([rest] if rest >= MIN_FILL_CHARS and not is_wanted else [])):
             if is_first and _least_chars(memory.text, limit) > room - used:
                 continue  # when little room is left, this saves most of the quoting
             piece = _piece(candidate, limit, wanted)
@@ -145,7 +148,7 @@ def pack(
 
 
 def is_bare_question(memory: Memory) -> bool:
-    """Whether a user asks with it and tells nothing. Where texts name their speakers, nobody is the user."""
+    """Whether a passage is a user's question that states nothing; where texts name their speakers, none is."""
     return (
         memory.role == "user"
         and len(memory.text) <= BARE_QUESTION_CHARS
@@ -155,13 +158,13 @@ def is_bare_question(memory: Memory) -> bool:
     )
 
 
-def _tells(memory: Memory) -> bool:
-    """Whether it is a statement of the user's."""
+def _is_user_statement(memory: Memory) -> bool:
+    """Whether a passage is a statement of the user's."""
     return memory.role == "user" and tells(memory.tags) >= LEAST_TELLING
 
 
 def _is_little(candidate: Candidate, best: Candidate, least: float) -> bool:
-    """Whether it is much less probable than the best one, and not of the same exchange: a reply may hold the answer."""
+    """Whether a candidate is much less probable than the best one, and not of the same exchange as that."""
     one, other = candidate.memory, best.memory
     is_beside = one.occurrence == other.occurrence or one.follows == other.occurrence or other.follows == one.occurrence
     return candidate.probability < least * best.probability and not is_beside
@@ -209,6 +212,7 @@ def best_sentence(text: str, wanted: frozenset[str]) -> str:
 
 
 def _piece(candidate: Candidate, limit_chars: int, wanted: frozenset[str]) -> Piece:
+    """What is quoted of a passage: all of it, or the stretch around the sentence that has most of the wanted terms."""
     memory = candidate.memory
     text = memory.text
     start, stop = 0, len(text)
@@ -244,7 +248,7 @@ def _joined(chosen: Sequence[Piece], new: Piece) -> list[Piece]:
 
 def _headings(pieces: Sequence[Piece]) -> list[str]:
     """What stands in front of each piece: the day where it changes, and times on days with a pause between two."""
-    parted = {one.at.date() for one, next in pairwise(pieces) if _pauses(one, next)}
+    parted = {one.at.date() for one, later in pairwise(pieces) if _pauses(one, later)}
     headings = []
     for before, piece in zip([None, *pieces], pieces, strict=False):
         if before is None or before.at.date() != piece.at.date():
@@ -255,9 +259,9 @@ def _headings(pieces: Sequence[Piece]) -> list[str]:
     return headings
 
 
-def _pauses(one: Piece, next: Piece) -> bool:
+def _pauses(one: Piece, later: Piece) -> bool:
     """Whether time passed between two pieces of one day."""
-    return one.at.date() == next.at.date() and next.at - one.at >= PAUSE
+    return one.at.date() == later.at.date() and later.at - one.at >= PAUSE
 
 
 def _body(pieces: Sequence[Piece]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.domain import Block, Chat, Insertion, Lineage, StoredBlock
+from palimpsest.domain import COMPACTED_ROLE, Block, Chat, Insertion, Lineage, StoredBlock
 from palimpsest.domain.frozen import frozen
 
 
@@ -36,12 +36,16 @@ class Replay:
 
     @property
     def standing(self) -> tuple[StoredBlock, ...]:
-        """All that the model sees, in the order of the conversation."""
+        """The blocks that the model sees, in the order of the conversation."""
         return (*self.held, *(stored for _, stored in self.repeated))
 
     @property
+    def blocks(self) -> tuple[Block, ...]:
+        return tuple(stored.block for stored in self.standing)
+
+    @property
     def occurrences(self) -> frozenset[int]:
-        """What these blocks already carry."""
+        """The messages that these blocks quote."""
         return frozenset(occurrence for stored in self.standing for occurrence in stored.block.occurrences)
 
 
@@ -54,7 +58,8 @@ def replay(places: Sequence[int], lineage: Lineage) -> Replay:
     """
     if lineage.head is None or not lineage.head.blocks:
         return Replay()
-    by_occurrence = {block.occurrence: block for block in lineage.head.blocks}
+    said = (stored for stored in lineage.head.blocks if stored.block.role != COMPACTED_ROLE)
+    by_occurrence = {stored.occurrence: stored for stored in said}
     if lineage.goes_on:  # all anchors are where they were
         anchors = ((lineage.head.index_of(anchor), block) for anchor, block in by_occurrence.items())
         standing = sorted((at, block.occurrence) for at, block in anchors if at is not None)

@@ -8,9 +8,11 @@ compaction, when the client itself has just made room: it has a budget of its ow
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 
-from palimpsest.domain import Budget, Pressure, Tier
+from palimpsest.domain import Budget, Candidate, Pressure, Tier
 
 CHARS_PER_TOKEN = 3.0  # cautious: English runs at 4, code and JSON at 3; used only to keep a block inside the window
 SMALL_WINDOW_REPLY_SHARE = 0.25  # kept for the answer where a window is too small for the policy's reserve
@@ -22,8 +24,13 @@ TIERS = (Tier.CALM, Tier.WARM, Tier.TIGHT, Tier.FULL)
 TIER_EDGES = (0.60, 0.70, 0.80)  # of the window, where warm, tight and full begin; clients compact at about 0.8
 # Passages of a recall block and the characters of each, by tier (CALMem section 6).
 RECALL_PASSAGES = {Tier.CALM: (5, 600), Tier.WARM: (3, 400), Tier.TIGHT: (2, 250)}
+ROOMY_SHARE = 0.1  # of the window, for a recall of what the proxy itself has cut
 RESTORE_CHARS = 6000  # recovery saturates at 6,000 to 8,000 (LANTERN, and `palimpsest bench ablate`)
 RESTORE_ROOM_SHARE = 0.5  # of the free window; the rest is for the work ahead
+REMINDER_CHARS, REMINDERS_CHARS = (
+    60,
+    300,
+)  # what a frame takes of each passage, with its day and role, and of all of them
 PASSAGE_CHARS = 1000  # no passage of a restore is longer: one window of the index (LANTERN 3.1)
 
 
@@ -67,6 +74,12 @@ def recall_budget(tier: Tier) -> Budget | None:
     return Budget(passages * chars, chars) if passages else None
 
 
+def roomy_budget(now: Pressure) -> Budget:
+    """Characters of a recall block where the proxy makes the room itself: all that was said may have been cut."""
+    chars = min(RESTORE_CHARS, int(now.window_tokens * ROOMY_SHARE * CHARS_PER_TOKEN))
+    return Budget(chars, min(chars, RECALL_PASSAGES[Tier.CALM][1]))
+
+
 def beside_own(budget: Budget, own_chars: int) -> Budget:
     """
     The budget, or less: a block is never longer than a quarter of what the client itself sent, and 1,500 characters.
@@ -87,6 +100,22 @@ def restore_budget(now: Pressure) -> Budget | None:
     """Characters of a restore block: 6,000, and never more than half of the free room; None: no room."""
     chars = min(RESTORE_CHARS, int(free_tokens(now) * RESTORE_ROOM_SHARE * CHARS_PER_TOKEN))
     return Budget(chars, min(chars, PASSAGE_CHARS)) if chars > 0 else None
+
+
+def reminder_budget(budget: Budget | None, reminders: Sequence[Candidate], now: Pressure) -> Budget | None:
+    """
+    The budget with room for passages that somebody asked for, but no more than a restore has; None: no room.
+
+    Args:
+        budget: of what else is said; None: nothing is.
+    """
+    most = restore_budget(now)
+    if most is None:
+        return None
+    chars = sum(len(one.memory.text) + REMINDER_CHARS for one in reminders)
+    if budget is None:
+        return replace(most, chars=min(most.chars, chars + REMINDERS_CHARS))
+    return replace(budget, chars=max(budget.chars, min(most.chars, budget.chars + chars)))
 
 
 def free_tokens(now: Pressure) -> int:

@@ -18,7 +18,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 def quoted(block: str, answer: str, question: str = "") -> tuple[int, int]:
     """
-    How many passages of a block the answer quotes.
+    Count the passages of a block that an answer quotes.
 
     A passage is quoted where the answer repeats five words of it in a row, or an identifier or a number of three digits
     or more, that the question does not have.

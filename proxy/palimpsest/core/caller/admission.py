@@ -29,7 +29,7 @@ def mode_of(headers: Mapping[str, str], policy: MemoryPolicy, *, is_read_only: b
         return Mode.OFF
     if is_unknown_mode(headers):
         return Mode.OFF
-    return max(widest, Mode(_wanted(headers) or widest), key=_WIDEST_FIRST.index)
+    return max(widest, Mode(_wanted_mode(headers) or widest), key=_WIDEST_FIRST.index)
 
 
 def is_unknown_mode(headers: Mapping[str, str]) -> bool:
@@ -39,10 +39,10 @@ def is_unknown_mode(headers: Mapping[str, str]) -> bool:
     Memory is off then: who sends the header most likely restricts it, and what is archived by mistake cannot be told
     from the rest. The request goes on: the provider would have answered it.
     """
-    return bool(_wanted(headers)) and _wanted(headers) not in set(Mode)
+    return bool(_wanted_mode(headers)) and _wanted_mode(headers) not in set(Mode)
 
 
-def _wanted(headers: Mapping[str, str]) -> str:
+def _wanted_mode(headers: Mapping[str, str]) -> str:
     return headers.get(HEADER, "").strip().lower()
 
 

@@ -35,7 +35,7 @@ class Signal:
         """The value, parts joined by "/", or "" when a part that must be there is not, or the whole is too long."""
         values = []
         for source, path, counts in self.parts:
-            value = headers.get(path, "") if source == "header" else _at(body, path)
+            value = headers.get(path, "") if source == "header" else _string_at(body, path)
             if not value and counts != "?":
                 return ""
             if value and counts != "!":
@@ -69,6 +69,13 @@ class Signals:
     forms: tuple[re.Pattern[str], ...] = ()
     probes: tuple[re.Pattern[str], ...] = ()
     asides: Asides = Asides()
+
+    @property
+    def header_names(self) -> frozenset[str]:
+        """The headers that may name something."""
+        rows = (self.conversation_ids, self.parent_ids, self.user_ids, self.scope_ids, self.retries)
+        parts = (part for signals in rows for signal in signals for part in signal.parts)
+        return frozenset(path for source, path, _ in parts if source == "header")
 
 
 def read_signals(table: Mapping[str, Any]) -> Signals:
@@ -119,6 +126,7 @@ def first_named(signals: Sequence[Signal], headers: Headers, body: Json) -> tupl
 
 
 def _signal(section: str, row: Any) -> Signal:
+    """Parse one row of the table; raises PolicyError where it is malformed."""
     if not isinstance(row, Mapping) or not row.get("name") or not row.get("at"):
         raise PolicyError(f"client table, {section}: every row needs `name` and `at`, got {row!r}")
     parts = []
@@ -136,7 +144,8 @@ def _signal(section: str, row: Any) -> Signal:
     return Signal(str(row["name"]), tuple(parts), unless)
 
 
-def _at(body: Json, path: str) -> str:
+def _string_at(body: Json, path: str) -> str:
+    """The string at a dotted path of a body; "" where there is none."""
     value: Any = body
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None

@@ -58,11 +58,11 @@ def identify(
         tenant=tenant_of(credentials, policy, secret, key, is_nameless=is_nameless) if tenant is None else tenant,
         user=user,
         scope=scope,
-        client_ids=_apart(conversations, key, user, scope),
-        parent_ids=_apart(parents, key, user, scope),
+        client_ids=_ids_of_key(conversations, key, user, scope),
+        parent_ids=_ids_of_key(parents, key, user, scope),
         subagent_hint=bool(parents),
         retry_hint=first(signals.retries, headers, body) not in ("", "0"),
-        farthest=_farthest(key, scope),
+        farthest=_farthest_reach(key, scope),
         is_read_only=key is not None and key.read_only,
         is_of_users=key is not None and bool(key.users),
         is_of_scopes=key is not None and bool(key.scopes),
@@ -72,7 +72,7 @@ def identify(
 def whose(headers: Headers, body: Json, signals: Signals, key: Key | None) -> tuple[str, str]:
     """The user and the project that a request belongs to, each "" where it belongs to none."""
     user, scope = named_by(headers, body, signals, key)
-    return (user, scope) if key is None else (user or _only(key.users), scope or _only(key.scopes))
+    return (user, scope) if key is None else (user or _only_one(key.users), scope or _only_one(key.scopes))
 
 
 def named_by(headers: Headers, body: Json, signals: Signals, key: Key | None) -> tuple[str, str]:
@@ -82,8 +82,8 @@ def named_by(headers: Headers, body: Json, signals: Signals, key: Key | None) ->
     return first(signals.user_ids, headers, body), first(signals.scope_ids, headers, body)
 
 
-def _apart(ids: Sequence[str], key: Key | None, user: str, scope: str) -> tuple[str, ...]:
-    """Ids as a key for some users or projects names them: never a conversation of anybody else in its tenant."""
+def _ids_of_key(ids: Sequence[str], key: Key | None, user: str, scope: str) -> tuple[str, ...]:
+    """Conversation ids, extended by the users and projects of the key: they never mean a conversation of others."""
     if key is None or not (key.users or key.scopes):
         return tuple(ids)
     users = (user,) if user else tuple(sorted(key.users))
@@ -92,8 +92,8 @@ def _apart(ids: Sequence[str], key: Key | None, user: str, scope: str) -> tuple[
     return tuple(f"{id}\0{whose}" for id in ids)
 
 
-def _farthest(key: Key | None, scope: str) -> Reach:
-    """A key for some users opens no other's conversations, and one for some projects none of a project not named."""
+def _farthest_reach(key: Key | None, scope: str) -> Reach:
+    """The farthest reach that a key allows: of users, their own; of projects, none where the request names none."""
     if key is None or not (key.users or key.scopes):
         return Reach.TENANT
     if key.scopes and not scope:
@@ -106,26 +106,26 @@ def allows(key: Key, user: str, scope: str) -> bool:
     return (not (user and key.users) or user in key.users) and (not (scope and key.scopes) or scope in key.scopes)
 
 
-def _only(names: Sequence[str]) -> str:
-    """The one of whom a request is that names nobody, where its key is for one alone."""
+def _only_one(names: Sequence[str]) -> str:
+    """The only name of a list, "" where it has none or several: whom a request that names nobody belongs to."""
     return names[0] if len(names) == 1 else ""
 
 
 def is_rotating(credential: bytes) -> bool:
-    """These change within hours: a tenant named after one would forget its owner every time."""
+    """Whether a credential is of a kind that changes within hours: a tenant named after it would lose its owner."""
     return _ROTATING.fullmatch(credential.decode("latin-1")) is not None
 
 
 @lru_cache(maxsize=1024)
 def tenant_key(secret: bytes, tenant: str) -> bytes:
-    """Keys the fingerprints of one tenant: they mean nothing in another."""
+    """The key that the fingerprints of one tenant are hashed with, so that they mean nothing in another."""
     return hashlib.blake2b(tenant.encode(), key=secret[:64], digest_size=32).digest()
 
 
 def tenant_of(
     credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: Key | None, *, is_nameless: bool = False
 ) -> str:
-    """The tenant of a request, whatever it says; arguments and result as of `identify`."""
+    """The tenant of a request, by its key, the policy or its credentials; arguments and result as of `identify`."""
     if key is not None:
         return key.tenant
     if policy.static:

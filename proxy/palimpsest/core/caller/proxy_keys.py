@@ -63,6 +63,15 @@ class ProxyKeys:
         """The valid key in one header value, with or without `Bearer`."""
         return self._keys.get(digest_of(secret_in(credential))) if self._keys else None
 
+    def digest_in(self, headers: RawHeaders) -> bytes:
+        """The hash of the caller's valid key; empty: there is none."""
+        digests = (digest_of(secret) for secret in secrets_of(headers))
+        return next((digest for digest in digests if digest in self._keys), b"")
+
+    def of_digest(self, digest: bytes) -> Key | None:
+        """The valid key with this hash."""
+        return self._keys.get(digest)
+
     def is_ours(self, credential: bytes) -> bool:
         """Whether a header value is a proxy key, even a revoked or expired one; such keys are never forwarded."""
         return secret_in(credential).startswith(_PREFIX) or self.opens(credential) is not None

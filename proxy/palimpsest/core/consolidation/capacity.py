@@ -28,7 +28,7 @@ class Use:
 
 
 def evicted(items: Iterable[Use], capacity: int, now: float) -> list[Use]:
-    """Those of a user's items that go, so that no more than `capacity` stay, the least valuable first."""
+    """Choose the least valuable items of a user to evict, the least valuable first, so that `capacity` stay."""
     ranked = sorted(items, key=lambda use: (worth(use, now), use.said_at, use.id))
     return ranked[: max(len(ranked) - capacity, 0)]
 

@@ -120,7 +120,7 @@ def relations(
     text: str, people: Collection[str], frequencies: Mapping[str, int], items: int, things: Collection[str] = ()
 ) -> tuple[Edge, ...]:
     """
-    What an item relates.
+    The relations that an item states, or implies by what stands in it together.
 
     Args:
         people: names of users and of other persons, in small letters, that no node may bear.
@@ -140,7 +140,7 @@ def relations(
         return not is_hidden(node, hidden) and (node.kind == "concept" or node.name.lower() in known)
 
     stated = [edge for edge in _stated(said) if all(map(may_stand, edge.nodes)) and edge.source != edge.target]
-    return tuple(dict.fromkeys((*stated, *_together(said, may_stand, frequencies, items))))
+    return tuple(dict.fromkeys((*stated, *_co_occurrences(said, may_stand, frequencies, items))))
 
 
 def things_in(text: str) -> frozenset[str]:
@@ -197,10 +197,10 @@ def names_of(user: str) -> frozenset[str]:
     return frozenset(part for part in _WORD.findall(user.lower().replace("-", " ")) if len(part) > 1)
 
 
-def _together(
+def _co_occurrences(
     said: str, may_stand: Callable[[Node], bool], frequencies: Mapping[str, int], items: int
 ) -> Iterator[Edge]:
-    """The rarest of what stands in an item, each with each other; of a phrase that is said again, not its words."""
+    """Edges between the rarest nodes of an item; a phrase counts in place of its words."""
     most = max(COMMON_SHARE * items, LEAST_ITEMS)
     nodes = [
         node
@@ -215,6 +215,7 @@ def _together(
 
 
 def _stated(said: str) -> Iterator[Edge]:
+    """The relations that a sentence states: is-a, implies, has-property."""
     for thing, kind in _IS_A.findall(said):
         if (concept := _concept(kind)) and (node := node_of(thing)):
             yield Edge(node, "is-a", concept)
@@ -228,12 +229,13 @@ def _stated(said: str) -> Iterator[Edge]:
         if (node := node_of(thing)) and (implied := node_of(other)):
             yield Edge(node, "implies", implied)
     for pattern in (_HAS, _IS):
-        for thing, property in pattern.findall(said):
-            if (concept := _concept(property)) and (node := node_of(thing)):
+        for thing, held in pattern.findall(said):
+            if (concept := _concept(held)) and (node := node_of(thing)):
                 yield Edge(node, "has-property", concept)
 
 
 def _nodes(said: str) -> Iterator[Node]:
+    """The entities of a sentence, and its nouns and pairs of nouns as concepts."""
     for entity in _ENTITY.findall(said):
         if node := node_of(entity):
             yield node

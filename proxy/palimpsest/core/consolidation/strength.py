@@ -41,7 +41,7 @@ class Viewer:
     conversation: int = 0
 
     def owns(self, one: Evidence) -> bool:
-        """Whether an item is theirs."""
+        """Whether an item belongs to the viewer."""
         if self.conversation:
             return one.conversation == self.conversation
         return one.user == self.user != ""
@@ -57,7 +57,7 @@ def visible(
     relation: Relation, evidence: Collection[Evidence], viewer: Viewer | None, is_shared: bool, now: float
 ) -> float:
     """
-    The strength of a relation for somebody; 0: it is not there for them.
+    The strength of a relation for a viewer; 0: it is hidden from them.
 
     Args:
         viewer: None: whoever operates the proxy, who sees all of a tenant.

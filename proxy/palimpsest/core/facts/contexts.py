@@ -1,6 +1,4 @@
-"""
-The words around a statement: where in a sentence one may begin, and what behind it takes it back.
-"""
+"""The words around a statement: where in a sentence one may begin, and what behind it takes it back."""
 
 from __future__ import annotations
 
@@ -69,7 +67,7 @@ class Beginning(Enum):
     ANYTHING = "a sentence"
 
     def allows(self, category: FactCategory) -> bool:
-        """Whether a statement of this kind may."""
+        """Whether a statement of this category may begin there."""
         if category is FactCategory.INSTRUCTION:
             return self in (Beginning.ANYTHING, Beginning.ORDER)
         if category is FactCategory.DECISION and self is Beginning.DECISION:

@@ -68,7 +68,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _stem(term: str) -> str:
-    """A stem as it is of any form of the word: "adding" has the stem "ad", "add" keeps its letters."""
+    """One stem for all forms of a word, without a doubled last letter ("adding" has the stem "ad")."""
     return term[:-1] if len(term) > LEAST_STEM and term[-1] == term[-2] else term
 
 
@@ -100,7 +100,7 @@ class Claim:
 
     @property
     def is_denial(self) -> bool:
-        """Whether it only ends others, and is no fact to tell."""
+        """Whether the claim only ends others, and is no fact to tell."""
         return is_denial(self.slot)
 
 
@@ -118,7 +118,7 @@ class Endings:
 
     def take(self, claim: Claim, id: str) -> str:
         """
-        Judge the next older claim.
+        Judge the next older claim: which newer fact has ended it, if any.
 
         Args:
             id: of the fact.
@@ -151,7 +151,7 @@ def denies(denial: Claim, older: Claim) -> bool:
     slot = denial.slot.removeprefix(NO_LONGER_ANY).removeprefix(NO_LONGER)
     if slot == NO_LONGER.strip():
         return _is_denied_by_words(denial, older)
-    if not _is_of_subject(denial.subject, older.subject):
+    if not _denies_subject(denial.subject, older.subject):
         return False
     if denial.slot == f"{NO_LONGER}does not take" and older.slot == "diet":
         return not _AGAINST.get(older.value.lower().removeprefix("strict "), frozenset()).isdisjoint(
@@ -181,7 +181,7 @@ def _is_denied_by_words(denial: Claim, older: Claim) -> bool:
     return len(said) >= LEAST_WORDS and said <= held
 
 
-def _is_of_subject(denied: str, subject: str) -> bool:
+def _denies_subject(denied: str, subject: str) -> bool:
     if denied == PARTNER:
         return subject in PARTNERS
     return subject in PETS if denied == "pet" else denied == subject

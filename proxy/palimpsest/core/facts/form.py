@@ -1,6 +1,4 @@
-"""
-A form of statement: a pattern, and what a fact of it is about.
-"""
+"""A form of statement: a pattern, and what a fact of it is about."""
 
 from __future__ import annotations
 

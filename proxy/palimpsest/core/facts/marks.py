@@ -34,7 +34,7 @@ def fact_id(key: bytes, occurrence: int, subject: str, slot: str, value: str) ->
     Args:
         key: of the tenant.
     """
-    return added_id(_hash(key, b"fact id", str(occurrence), subject, slot, _same(value)))
+    return added_id(_hash(key, b"fact id", str(occurrence), subject, slot, _normalised(value)))
 
 
 def added_id(number: int) -> str:
@@ -44,7 +44,7 @@ def added_id(number: int) -> str:
 
 def place_print(key: bytes, subject: str, slot: str, value: str, is_single: bool) -> int:
     """
-    What a fact supersedes of the same person: what its slot held, or where values stand beside each other, itself.
+    The hash of the place that a fact takes from others: its slot, or with many values its own value.
 
     Args:
         key: of the tenant.
@@ -62,7 +62,7 @@ def marks(key: bytes, conversation: str, user: str, scope: str, statement: State
         conversation: public id.
     """
     whose = [("conversation", conversation), ("user", user, scope)]
-    stated = [("slot", statement.subject, statement.slot), ("value", _same(statement.value))]
+    stated = [("slot", statement.subject, statement.slot), ("value", _normalised(statement.value))]
     full = str(statement.full)
     return [_hash(key, b"fact mark", *names, full, *what) >> 1 for names in whose for what in stated]
 
@@ -93,8 +93,8 @@ def added_mark(key: bytes, id: str) -> int:
     return _hash(key, b"fact mark", "told", id) >> 1
 
 
-def _same(value: str) -> str:
-    """Values that are equal but for case and white space are one."""
+def _normalised(value: str) -> str:
+    """A value in the form that equal ones share: without case and extra white space."""
     return " ".join(value.casefold().split())
 
 

@@ -1,6 +1,4 @@
-"""
-Forms in which users speak of themselves and their own: who they are, what they like, what they cannot have.
-"""
+"""Forms in which users speak of themselves and their own: who they are, what they like, what they cannot have."""
 
 from __future__ import annotations
 
@@ -202,8 +200,5 @@ OF_AS = (
 )
 
 OF_CALL = (
-    one(
-        *(IDENTITY, "name"),
-        rf"(?:[Pp]lease |[Yy]ou can |[Jj]ust )?[Cc]all me {_VALUED}(?=[.!]|$|,| from| instead)",
-    ),
+    one(*(IDENTITY, "name"), rf"(?:[Pp]lease |[Yy]ou can |[Jj]ust )?[Cc]all me {_VALUED}(?=[.!]|$|,| from| instead)"),
 )

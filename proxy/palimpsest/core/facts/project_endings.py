@@ -147,10 +147,7 @@ ENDS_OF_ORDERS = (
         r"(?:[Pp]lease )?(?:[Ff]orget(?: about)?|[Ss]cratch) the (?P<value>.{2,80}?) (?:rule|signature"
         r"|instruction|order|thing|part|bit)\b",
     ),
-    many(
-        *(INSTRUCTION, "always"),
-        rf"(?:[Pp]lease )?(?P<value>(?:[Ss]witch|[Gg]o) back to {LANGUAGE})\b",
-    ),
+    many(*(INSTRUCTION, "always"), rf"(?:[Pp]lease )?(?P<value>(?:[Ss]witch|[Gg]o) back to {LANGUAGE})\b"),
     many(
         *(INSTRUCTION, "always"),
         rf"(?:[Pp]lease )?(?P<value>(?:[Aa]nswer|[Rr]eply|[Rr]espond|[Ww]rite|[Ss]peak)(?: to me)? in"

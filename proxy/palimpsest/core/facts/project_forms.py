@@ -1,6 +1,4 @@
-"""
-Forms in which users speak of their work: decisions, orders that hold from now on, what to remember, settings.
-"""
+"""Forms in which users speak of their work: decisions, orders that hold from now on, what to remember, settings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Sentences of a user's own prose: without what is quoted, fenced, pasted or somebody else's line.
-"""
+"""Sentences of a user's own prose: without what is quoted, fenced, pasted or somebody else's line."""
 
 from __future__ import annotations
 
@@ -61,7 +59,7 @@ _PLAY = re.compile(
     r" (?:as |like )?"
     r"(?:a|an|the|my)\b|i(?:'ll| will|'m going to) (?:play|act as) (?:a|an|the|your|my)\b|(?:mock|practi[cs]e"
     r"|simulated?)"
-    r" (?:a |an |the |my )?(?:\w+ )?(?:interview|conversation|dialogue|phone call|negotiation))",
+    r" (?:a |an |the |my )?(?:\w+ )?(?:interview|conversation|dialogue|phone call|negotiation))"
 )
 _JOKE = re.compile(r"kidding|joking|sarcas| jk\b| /s(?!\S)")
 

@@ -26,29 +26,29 @@ OPENERS = (*OWN_OPENERS, *PROJECT_OPENERS)
 """Forms that begin a sentence, with whatever word."""
 
 
-def _all(heads: str, forms: Sequence[Form]) -> Mapping[str, Sequence[Form]]:
+def _forms_by_head(heads: str, forms: Sequence[Form]) -> Mapping[str, Sequence[Form]]:
     return dict.fromkeys(heads.split(), forms)
 
 
 _BY_HEAD: Mapping[str, Sequence[Form]] = {
-    **_all("my our", (*OWN_ENDS_OF_MY, *ENDS_OF_THE, *OF_MY, *SETTINGS)),
+    **_forms_by_head("my our", (*OWN_ENDS_OF_MY, *ENDS_OF_THE, *OF_MY, *SETTINGS)),
     "i": (*OWN_ENDS_OF_I, *ENDS_OF_WE, *OF_I, *USES, *DECISIONS, *NOTES),
     "we": (*OWN_ENDS_OF_I, *ENDS_OF_WE, *USES, *DECISIONS, *OF_I),
     "the": (*OWN_ENDS_OF_MY, *ENDS_OF_THE, *SETTINGS),
-    **_all("moved relocated they", (*OWN_ENDS_OF_I, *ENDS_OF_WE)),
+    **_forms_by_head("moved relocated they", (*OWN_ENDS_OF_I, *ENDS_OF_WE)),
     "as": OF_AS,
     "call": OF_CALL,
     "just": (*OF_CALL, *OWN_ENDS_OF_I, *ENDS_OF_WE),
     "you": (*OF_CALL, *ORDER_ENDS),
-    **_all("let's lets let", LETS),
+    **_forms_by_head("let's lets let", LETS),
     "going": (*ORDERS, *LETS),
     "please": (*OF_CALL, *ORDER_ENDS, *ORDERS, *CONSENT, *NOTES),
-    **_all("from always never when whenever in keep make", (*ORDERS, *CONSENT, *NOTES)),
-    **_all("don't do", (*ORDER_ENDS, *ORDERS, *CONSENT, *NOTES)),
-    **_all("use write answer reply respond speak stop", (*ORDER_ENDS, *ORDERS)),
-    **_all("talk give put include add format", ORDERS),
-    **_all("no forget scratch switch go feel quit email", ORDER_ENDS),
-    **_all("remember take bear can could for fyi note also", NOTES),
+    **_forms_by_head("from always never when whenever in keep make", (*ORDERS, *CONSENT, *NOTES)),
+    **_forms_by_head("don't do", (*ORDER_ENDS, *ORDERS, *CONSENT, *NOTES)),
+    **_forms_by_head("use write answer reply respond speak stop", (*ORDER_ENDS, *ORDERS)),
+    **_forms_by_head("talk give put include add format", ORDERS),
+    **_forms_by_head("no forget scratch switch go feel quit email", ORDER_ENDS),
+    **_forms_by_head("remember take bear can could for fyi note also", NOTES),
 }
 FORMS: Mapping[str, Sequence[Form]] = {
     **_BY_HEAD,
@@ -196,6 +196,7 @@ def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
 
 
 def _facts(text: str, sentence: Sentence, match: re.Match[str], form: Form) -> Iterator[FactProposal]:
+    """The facts that a match of a form states: its value, and one for each other group that matched."""
     subject = form.subject or _named(match["subject"])
     slot = form.slot if form.slot.strip() and form.slot != NO_LONGER else f"{form.slot}{_named(match['slot'])}"
     about = opening(sentence.text[: match.start()]) if form.category is FactCategory.DECISION else None
@@ -217,7 +218,7 @@ def _facts(text: str, sentence: Sentence, match: re.Match[str], form: Form) -> I
 
 
 def _slot_of(group: str, slot: str) -> str:
-    """The slot of a further group; `no_longer` and `no_longer_any` end a value of the form's own."""
+    """The slot of a further group of a match; `no_longer` and `no_longer_any` end a value of the form's own slot."""
     name = group.replace("_", " ")
     return f"{name} {slot}" if f"{name} " in (NO_LONGER, NO_LONGER_ANY) else name
 

@@ -80,7 +80,7 @@ def alignments(history: Sequence[Message], prints: Sequence[Fingerprint], heads:
         if head.compactions >= explained.get(head.conversation, 0):
             kept = align(history, prints, head)
             aligned.append((head, kept))
-            if not _unexplained(history, kept) and any(i >= 0 and head.flags[i] & HeadFlag.OURS for i in kept):
+            if not _unexplained_answers(history, kept) and any(i >= 0 and head.flags[i] & HeadFlag.OURS for i in kept):
                 explained[head.conversation] = head.compactions
     return aligned
 
@@ -95,7 +95,7 @@ def new_places(prints: Sequence[Fingerprint], shape: Shape, head: Head, kept: Se
         in the last place is always new.
     """
     known = set(head.shape.instructions)
-    instructions = {-1 - n for n, print in enumerate(shape.instructions) if print not in known}
+    instructions = {-1 - n for n, fingerprint in enumerate(shape.instructions) if fingerprint not in known}
     summaries = {at for at, index in enumerate(kept) if index >= 0 and head.flags[index] & HeadFlag.SUMMARY}
     renewed = {at for at in summaries if head.fulls[kept[at]] != prints[at].full or at == len(kept) - 1}
     return instructions | renewed | {at for at, index in enumerate(kept) if index < 0}
@@ -132,7 +132,7 @@ def closest(
     called: dict[int, set[str]] = defaultdict(set)
     for link in links:
         if link.kind is LinkKind.CALL:
-            called[link.print].add(link.conversation)
+            called[link.fingerprint].add(link.conversation)
     whole = {place for place, hits in echo.items() if hits >= WHOLE_HITS}
     echoed = {link.conversation for link in links if link.kind is LinkKind.ECHO} if whole else set()
     named = {link.conversation for link in links if link.kind is LinkKind.CLIENT_ID}
@@ -149,13 +149,13 @@ def closest(
         is_resumed = head.conversation in phrases and _resumes(history, shape, head, kept)
         if not (is_hard or head.conversation in echoed or is_retold or is_resumed):
             continue
-        if is_hard and not is_named and not _ours(head, kept, links):
+        if is_hard and not is_named and not _shares_branch(head, kept, links):
             continue
         matched = sum(index >= 0 for index in kept)
         weight = (
             is_named,
             -sum(head.conversation not in owners for owners in called.values()),  # calls that others were given
-            -_unexplained(history, kept),
+            -_unexplained_answers(history, kept),
             matched > 0,
             head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
             (matched - len(head.fulls), 0) if matched else (echoed_at.get(head.conversation, 0), head.turn),
@@ -172,7 +172,7 @@ def closest(
 
 
 def nearest(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Head | None, bool]:
-    """The head that a request borrows from without continuing it, and whether it quotes it inside a message."""
+    """The head that a request borrows from without continuing it, and whether it quotes that head."""
     linked = {link.conversation for link in links}
     borrowed = [(sum(i >= 0 for i in kept), -head.turn, head) for head, kept in aligned if head.conversation in linked]
     if (most := max(borrowed, key=lambda row: row[:2], default=None)) and most[0]:
@@ -183,13 +183,13 @@ def nearest(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Head | N
     return (most[2], True) if most and most[0] >= PHRASE_HITS else (None, False)
 
 
-def _unexplained(history: Sequence[Message], kept: Sequence[int]) -> int:
-    """Answers that the head does not hold."""
+def _unexplained_answers(history: Sequence[Message], kept: Sequence[int]) -> int:
+    """How many answers in the history the head does not hold."""
     return sum(index < 0 and message.role == "assistant" for index, message in zip(kept, history, strict=True))
 
 
-def _ours(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
-    """Something that was said in this branch reappears, not just in a sibling of it."""
+def _shares_branch(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
+    """Whether something that was said in this branch, not just in a sibling of it, stands in the request."""
     if any(index >= 0 and head.flags[index] & (HeadFlag.OURS | HeadFlag.TOOL) for index in kept):
         return True
     # an answer that the client re-sends in its own words still leads here by its tool calls, or by its echo
@@ -199,7 +199,7 @@ def _ours(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
 
 def _retells(history: Sequence[Message], head: Head, kept: Sequence[int]) -> bool:
     """
-    The client keeps what it said itself and puts our answers in its own words (tool calls as text, say).
+    Whether the client keeps what it said itself and puts our answers in its own words (calls as text, say).
 
     All that it sent before is still there, and an assistant message is new.
     """
@@ -221,7 +221,7 @@ def _likeness(shape: Shape, other: Shape) -> int:
 
 def _resumes(history: Sequence[Message], shape: Shape, head: Head, kept: Sequence[int]) -> bool:
     """
-    The same client says in front of all that it goes on with a conversation of which no answer is left.
+    Whether the same client says in front that it goes on with a conversation of which no answer is left.
 
     It summed up by itself, or by a model that is asked elsewhere, and what it kept never passed here.
     """
@@ -231,7 +231,7 @@ def _resumes(history: Sequence[Message], shape: Shape, head: Head, kept: Sequenc
 
 def resumed_at(history: Sequence[Message], head: Head, kept: Sequence[int]) -> int:
     """
-    Where a message says that it goes on with what was said before, and no answer of that is left; or -1.
+    Index of a message that says the dropped conversation continues, where no answer of that is left; or -1.
 
     What assistants said without passing here leads nowhere, and is no answer that is left.
     """

@@ -22,7 +22,7 @@ _MARK = re.compile(r"(?i)\b(skipped|omitted|truncated|removed|trimmed|elided|dro
 @dataclass(frozen=True)
 class Changes:
     """
-    A request beside its head. Indexes `at` are into the history of the request, `index` into the head.
+    What differs between the history of a request and its head; `at` indexes the history, `index` the head.
 
     `prints` are of the history; `kept` says for each of its messages which of the head's it is, or -1. `echo` has the
     places where summaries that passed here stand again (places as in `alignment.new_places`), `summarised_at` is the
@@ -37,14 +37,6 @@ class Changes:
     echo: Mapping[int, int]
     summarised_at: int
     speaker: Speaker
-
-    def that_go_on(self) -> Changes:
-        """These, where all of the head stands first and unchanged: then only what follows need be looked at."""
-        nothing: tuple[int, ...] = ()
-        fresh = tuple(range(len(self.head.fulls), len(self.kept)))
-        self.__dict__.update(fresh=fresh, changed=nothing, inside=nothing, moved_summaries=nothing)
-        self.__dict__.update(gone=nothing, old_gone=nothing, sent_gone=nothing)
-        return self
 
     @cached_property
     def history(self) -> Sequence[Message]:
@@ -69,13 +61,13 @@ class Changes:
 
     @cached_property
     def old_gone(self) -> tuple[int, ...]:
-        """Those of them that stood before something that is still there."""
+        """Gone messages that stood before something that is still there."""
         last = max(self.kept, default=-1)
         return tuple(index for index in self.gone if index < last)
 
     @cached_property
     def sent_gone(self) -> tuple[int, ...]:
-        """Those of them that the client had sent; the others are answers, which it may not have got."""
+        """Gone messages that the client had sent; the others are answers, which it may not have got."""
         return tuple(index for index in self.gone if index < self.head.request_length)
 
     @cached_property
@@ -110,13 +102,13 @@ class Changes:
 
     @property
     def has_summary_wrapped_anew(self) -> bool:
-        """What a client puts around a summary, files read again, say, goes when its process ends; no dialogue does."""
+        """Whether only what a client puts around its summary (files that it read, say) is gone, and no dialogue."""
         has_dialogue_gone = any(self.head.flags[index] & SPOKEN for index in self.gone)
         return not has_dialogue_gone and self.head.event is Event.SUMMARY and self.summarised_at < self.head.turn
 
     @cached_property
     def stand_ins(self) -> tuple[int, ...]:
-        """Long new texts that stand before something that is kept, or were renewed behind the same opening."""
+        """Long new texts that may be summaries: before something that is kept, or renewed behind the same opening."""
         beside = [at for at in self.changed if self.kept[at] + 1 == self.old_gone[0]]
         texts = ((at, self.history[at]) for at in (*self.inside, *beside))
         return tuple(at for at, message in texts if message.role != "tool" and len(message.text) >= SUMMARY_CHARS)
@@ -129,7 +121,9 @@ class Changes:
         if len(instructions) < 2:
             return False
         pairs = list(zip(self.shape.instructions, instructions, strict=True))
-        return any(print not in known and len(message.text) >= SUMMARY_CHARS for print, message in pairs[1:])
+        return any(
+            fingerprint not in known and len(message.text) >= SUMMARY_CHARS for fingerprint, message in pairs[1:]
+        )
 
     # --- changes in place ------------------------------------------------------------------------
 
@@ -165,7 +159,7 @@ class Changes:
 
     @property
     def has_preamble_rebuilt(self) -> bool:
-        """Whether others of the client's own messages stand where some are gone, and none says that it cut anything."""
+        """Whether the client's own first messages were replaced by others, none of which says that it cut anything."""
         is_prefix = self.old_gone == tuple(range(len(self.old_gone)))
         if is_prefix and not (self.is_rewritten and self.inside) and len(self.inside) != len(self.old_gone):
             return False
@@ -204,7 +198,7 @@ class Changes:
 
     @property
     def names_conversation(self) -> bool:
-        """Whoever names the conversation in our own header wants it continued, whatever is sent of it."""
+        """Whether our own header names the conversation: then it is continued, whatever is sent of it."""
         return any(value.startswith("palimpsest:") for value in self.speaker.client_ids)
 
     @property
@@ -215,7 +209,7 @@ class Changes:
 
     @property
     def ends_in_tool(self) -> bool:
-        """Tool results came; some clients send them as user messages and tell the calls in their own words."""
+        """Whether tool results came last: as tool messages, or as the user's where a client retells calls in words."""
         history, head = self.history, self.head
         if not history:
             return False
@@ -229,3 +223,13 @@ class Changes:
         retold = any(history[at].role == "assistant" for at in self.fresh)
         answered = any(history[at].role == "tool" for at in self.fresh)
         return asked and retold and not answered and len(head.fulls) - 1 not in self.kept
+
+
+class AppendOnlyChanges(Changes):
+    """The changes where the whole head stands first and unchanged: nothing is gone, and what follows is fresh."""
+
+    changed = gone = old_gone = sent_gone = inside = moved_summaries = ()
+
+    @cached_property
+    def fresh(self) -> tuple[int, ...]:
+        return tuple(range(len(self.head.fulls), len(self.kept)))

@@ -34,11 +34,7 @@ class Rule:
 
 RULES = (
     # Whatever is gone.
-    Rule(
-        lambda c: not (c.fresh or c.changed or c.sent_gone),
-        Event.RETRY,
-        "the same messages again",
-    ),
+    Rule(lambda c: not (c.fresh or c.changed or c.sent_gone), Event.RETRY, "the same messages again"),
     Rule(
         lambda c: c.gone and c.compacted_by_provider,
         Event.SUMMARY,
@@ -74,11 +70,7 @@ RULES = (
         lambda c: c.resumed,
     ),
     # Old messages are gone: changed where they stood, or taken away.
-    Rule(
-        lambda c: c.old_gone and c.has_tool_results_replaced,
-        Event.CLEAR,
-        "tool results were replaced in place",
-    ),
+    Rule(lambda c: c.old_gone and c.has_tool_results_replaced, Event.CLEAR, "tool results were replaced in place"),
     Rule(
         lambda c: c.old_gone and c.is_rewritten and c.has_only_tool_steps_gone,
         Event.EDIT,
@@ -105,42 +97,20 @@ RULES = (
         Event.EDIT,
         "none of the answers is left: cleared on purpose",
     ),
-    Rule(
-        lambda c: c.old_gone,
-        Event.TRUNCATE,
-        "nothing has replaced them",
-    ),
+    Rule(lambda c: c.old_gone, Event.TRUNCATE, "nothing has replaced them"),
     # Only what stood last is gone, or nothing is.
     Rule(
         lambda c: c.sent_gone and c.names_conversation and max(c.kept, default=-1) < 0,
         Event.TRUNCATE,
         "the client names the conversation and sends only what is new",
     ),
+    Rule(lambda c: c.sent_gone, Event.EDIT, "the last messages were replaced or dropped"),
+    Rule(lambda c: c.is_last_reworded, Event.EDIT, "the last message says something else behind the same beginning"),
     Rule(
-        lambda c: c.sent_gone,
-        Event.EDIT,
-        "the last messages were replaced or dropped",
+        lambda c: c.is_said_to_be_a_retry, Event.RETRY, "the client marks it as a retry; the attempt before was refused"
     ),
-    Rule(
-        lambda c: c.is_last_reworded,
-        Event.EDIT,
-        "the last message says something else behind the same beginning",
-    ),
-    Rule(
-        lambda c: c.is_said_to_be_a_retry,
-        Event.RETRY,
-        "the client marks it as a retry; the attempt before was refused",
-    ),
-    Rule(
-        lambda c: c.ends_in_tool,
-        Event.TOOL,
-        "all messages are there, with new tool results",
-    ),
-    Rule(
-        _always,
-        Event.APPEND,
-        "all messages are there, with a new one",
-    ),
+    Rule(lambda c: c.ends_in_tool, Event.TOOL, "all messages are there, with new tool results"),
+    Rule(_always, Event.APPEND, "all messages are there, with a new one"),
 )
 
 

@@ -26,14 +26,8 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 
-from palimpsest.core.history.alignment import (
-    PHRASE_HITS,
-    WHOLE_HITS,
-    alignments,
-    closest,
-    nearest,
-)
-from palimpsest.core.history.changes import Changes
+from palimpsest.core.history.alignment import PHRASE_HITS, WHOLE_HITS, alignments, closest, nearest
+from palimpsest.core.history.changes import AppendOnlyChanges, Changes
 from palimpsest.core.history.events import event_of
 from palimpsest.core.history.link_keys import ECHO_CHARS, LONG_CHARS, NEWEST_CLUES, opaque_prints
 from palimpsest.core.history.request_roles import Intent, is_side_request
@@ -107,7 +101,7 @@ def trace(
             evidence=evidence,
         )
     if head is None:
-        role, parent, why = _newcomer(speaker, further.links)
+        role, parent, why = _role_of_new(speaker, further.links)
         return Lineage(
             Event.START,
             role,
@@ -184,7 +178,7 @@ def extended(
     if is_side_request(intent, shape, head.shape, False)[0]:
         return None
     kept = _indexes(length) + (-1,) * (len(prints) - length)
-    changes = Changes(reading.chat, prints, shape, head, kept, {}, 0, speaker).that_go_on()
+    changes = AppendOnlyChanges(reading.chat, prints, shape, head, kept, {}, 0, speaker)
     event, evidence, summary_at = event_of(changes)
     return Lineage(event, head.role, head, kept, summary_at=summary_at, evidence=evidence, goes_on=True)
 
@@ -193,22 +187,19 @@ def _indexes(count: int) -> tuple[int, ...]:
     return INDEXES[:count] if count <= len(INDEXES) else tuple(range(count))
 
 
-def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple[str, ...]]:
+def _role_of_new(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple[str, ...]]:
+    """Role, parent and evidence of a conversation that continues none: a subagent or a main one."""
     if speaker.subagent_hint:
         parent = _most(links, (LinkKind.CLIENT_ID,))
         return Role.SUBAGENT, parent, ("the client names the conversation that it belongs to",)
     task = next((link for link in links if link.kind is LinkKind.TASK), None)
     if task is not None:
-        return (
-            Role.SUBAGENT,
-            task.conversation,
-            ("its first message is an argument of an earlier tool call",),
-        )
+        return (Role.SUBAGENT, task.conversation, ("its first message is an argument of an earlier tool call",))
     return Role.MAIN, "", ()
 
 
 def _is_handed_out(head: Head, prints: Sequence[Fingerprint], kept: Sequence[int], links: Sequence[Link]) -> bool:
-    """Whether a request begins a sub-agent: its task comes from this conversation, none of its messages does."""
+    """Whether the request begins a subagent: its task, and no message of it, comes from this conversation."""
     is_shared = any(index >= 0 and head.fulls[index] == prints[at].full for at, index in enumerate(kept))
     return not is_shared and any(link.kind is LinkKind.TASK for link in links)
 
@@ -221,8 +212,8 @@ def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> dict[int, int]:
         For each place the shingles in their own words, at least `WHOLE_HITS` where the message is hardly more than
         the summary. What they quote, people may say again without any summary.
     """
-    known = {link.print for link in links if link.kind is LinkKind.ECHO}
-    quoted = {link.print for link in links if link.kind is LinkKind.PHRASE}
+    known = {link.fingerprint for link in links if link.kind is LinkKind.ECHO}
+    quoted = {link.fingerprint for link in links if link.kind is LinkKind.PHRASE}
     if not known:
         return {}
     found = {}

@@ -16,19 +16,7 @@ from itertools import islice
 import orjson
 
 from palimpsest.core.history.shingles import shingles
-from palimpsest.domain import (
-    Chat,
-    Clues,
-    Fingerprint,
-    HeadFlag,
-    Lineage,
-    LinkKind,
-    Message,
-    Role,
-    Shape,
-    Speaker,
-    Turn,
-)
+from palimpsest.domain import Chat, Clues, Fingerprint, HeadFlag, Lineage, LinkKind, Message, Role, Shape, Speaker, Turn
 from palimpsest.wire.pieces import squeezed
 from palimpsest.wire.storage_codec import storable
 
@@ -67,9 +55,11 @@ def id_print(key: bytes, kind: str, value: str) -> int:
     return int.from_bytes(digest.digest(), "big") >> 1
 
 
-def answer_links(message: Message, print: Fingerprint, turn: Turn, key: bytes) -> tuple[tuple[LinkKind, int], ...]:
+def answer_links(
+    message: Message, fingerprint: Fingerprint, turn: Turn, key: bytes
+) -> tuple[tuple[LinkKind, int], ...]:
     """
-    What an answer that we hand out will be known by.
+    The keys by which later requests lead back to an answer.
 
     Args:
         turn: the request that it answers. Of side answers only summaries are known again, by their echo; a short
@@ -81,7 +71,7 @@ def answer_links(message: Message, print: Fingerprint, turn: Turn, key: bytes) -
         return (*opaque, *((LinkKind.ECHO, value) for value in echo))
     links = [*opaque]
     if message.text or message.calls:
-        links.append((LinkKind.ANSWER, _answer_print(print.full, len(message.text), turn.last_full, key)))
+        links.append((LinkKind.ANSWER, _answer_print(fingerprint.full, len(message.text), turn.last_full, key)))
     for call in message.calls:
         if call.id:
             links.append((LinkKind.CALL, id_print(key, "call", call.id)))
@@ -96,7 +86,7 @@ def reply_links(ids: Iterable[str], key: bytes) -> tuple[tuple[LinkKind, int], .
 
 
 def opaque_prints(message: Message, key: bytes) -> tuple[int, ...]:
-    """Of what stands in a message for a history and only the provider can read."""
+    """Fingerprints of the parts of a message that only the provider can read."""
     return tuple(id_print(key, "opaque", reference) for reference in message.opaque)
 
 
@@ -128,7 +118,7 @@ def shape_of(
     tools_tokens: int = 0,
 ) -> Shape:
     """
-    What the request looks like from outside.
+    The shape of a request: model, tools, instructions and client, as hashes and stored names.
 
     Args:
         named: makes of a name what is stored of it, where any database takes that.
@@ -141,7 +131,7 @@ def shape_of(
     return Shape(
         model=stored(chat.model),
         tool_names=tuple(map(stored, chat.tool_names)),
-        instructions=tuple(print.full for print in instructions),
+        instructions=tuple(fingerprint.full for fingerprint in instructions),
         opens=instructions[0].opening if instructions else 0,
         stream=chat.stream,
         user_agent=stored(user_agent),
@@ -150,18 +140,14 @@ def shape_of(
     )
 
 
-def clues(
-    chat: Chat,
-    prints: Sequence[Fingerprint],
-    speaker: Speaker,
-    key: bytes,
-    newest: int = NEWEST_CLUES,
-) -> Clues:
+def clues(chat: Chat, prints: Sequence[Fingerprint], speaker: Speaker, key: bytes, newest: int = NEWEST_CLUES) -> Clues:
     """The first look-up: what in the newest messages leads this request back to a conversation."""
     history = chat.history
     found: dict[LinkKind, list[int]] = defaultdict(list)
-    found[LinkKind.REPLY] = [print for _, print in reply_links([chat.follows], key)]
-    found[LinkKind.ECHO] = [print for message in history if message.opaque for print in opaque_prints(message, key)]
+    found[LinkKind.REPLY] = [fingerprint for _, fingerprint in reply_links([chat.follows], key)]
+    found[LinkKind.ECHO] = [
+        fingerprint for message in history if message.opaque for fingerprint in opaque_prints(message, key)
+    ]
     found[LinkKind.ECHO] += found[LinkKind.REPLY]
     found[LinkKind.CLIENT_ID] = [id_print(key, "client", value) for value in speaker.client_ids]
     for at in range(max(0, len(history) - newest), len(history)):
@@ -206,7 +192,7 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
 
 
 def _clues(wanted: Mapping[LinkKind, Sequence[int]], speaker: Speaker) -> Clues:
-    """In conversations that the speaker may go on with."""
+    """Clues, limited to conversations that the speaker may continue."""
     scope = speaker.scope if speaker.is_of_scopes else None
     return Clues(speaker.tenant, wanted, speaker.user, speaker.is_of_users, scope)
 
@@ -228,7 +214,7 @@ def _answer_print(full: int, chars: int, last_full: int, key: bytes) -> int:
 
 def _sample(text: str, kept: int, key: bytes, openings: int = 0) -> list[int]:
     """
-    The same few shingles of any text: a quotation that is cut still holds some of them.
+    A few shingles of a text, chosen by value, so that a quotation that is cut still holds some of them.
 
     Args:
         kept: of all, chosen by their value.

@@ -82,7 +82,7 @@ def intent_of(chat: Chat, signals: Signals) -> Intent:
         instructs=instructs,
         defines=bool(defines),
         asks=hits[0] if hits else "",
-        template=bool(hits) and _is_template(last, asking, hits, about, _first(signals.forms, ends)),
+        template=bool(hits) and _is_template(last, asking, hits, about, _first_match(signals.forms, ends)),
         transcript=lone and any(_is_transcript(m) for m in (first, last)),
         prompted=bool(prompt),
         summarises=any(_SUMMARY.search(words) for words in (instructs or orders, *hits)),
@@ -140,7 +140,7 @@ OTHER_MODEL = "a different model from the conversation's"  # people switch model
 
 def _speaking(chat: Chat, signals: Signals) -> Message:
     """
-    Whoever speaks last asks: people, or an instruction behind the history.
+    The message that asks: the last one, or the one before an instruction that only lists what a model may use.
 
     Behind what a person says clients also list what a model may use: an order opens with what it wants.
     """
@@ -152,7 +152,7 @@ def _speaking(chat: Chat, signals: Signals) -> Message:
 
 
 def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
-    """What no main request of the same conversation would change at once with such a question."""
+    """How prompt, tools, model or answer limit differ from the conversation's, as a side request's do, in words."""
     found = []
     if parent.tool_names and not shape.tool_names:
         found.append(TOOLS_GONE)
@@ -167,16 +167,16 @@ def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
 
 @lru_cache(TABLES)
 def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
-    """What matches where any of them does."""
+    """One pattern that matches where any of these does."""
     return re.compile("|".join(f"(?:{pattern.pattern})" for pattern in patterns))
 
 
 @word_cache(REMEMBERED_PROMPTS)
 def _first_of_orders(patterns: tuple[re.Pattern[str], ...], text: str) -> str:
-    return _first(patterns, text)
+    return _first_match(patterns, text)
 
 
-def _first(patterns: Sequence[re.Pattern[str]], text: str) -> str:
+def _first_match(patterns: Sequence[re.Pattern[str]], text: str) -> str:
     return next((found.group() for pattern in patterns if (found := pattern.search(text))), "")
 
 
@@ -201,7 +201,7 @@ def _is_put_together(text: str) -> bool:
 
 
 def _is_transcript(message: Message) -> bool:
-    """Both voices of a conversation are labelled inside one message."""
+    """Whether both voices of a conversation are labelled inside one message."""
     found = _TRANSCRIPT.findall(message.text[:TRANSCRIPT_CHARS])
     voices = {voice.lower() for pair in found for voice in pair}
     return bool(voices & {"user", "human"}) and bool(voices & {"assistant", "ai", "agent", "model"})

@@ -15,7 +15,7 @@ from palimpsest.domain import Chat, Event, Fingerprint, Head, HeadFlag, Lineage,
 
 def followed(links: Sequence[Link], heads: Sequence[Head]) -> Head | None:
     """
-    The head that stands in front of what was sent; None: it never passed here.
+    The head of the history that the provider holds for a request; None: it never passed here.
 
     An answer of a side request led to no head: what it was asked beside goes on.
     """
@@ -34,7 +34,7 @@ def continued(
     is_repeated: bool = False,
 ) -> Lineage:
     """
-    What a request did that goes on from a head.
+    The lineage of a request that goes on from a head the provider holds.
 
     Args:
         prints: of `chat.history`, in order.
@@ -44,7 +44,7 @@ def continued(
     start = _seen_from(head, links)
     before = list(head.occurrences[start:])
     length = len(before)
-    sent = [print.full for print in prints]
+    sent = [fingerprint.full for fingerprint in prints]
     later = [
         other
         for other in heads
@@ -83,15 +83,15 @@ def _seen_from(head: Head, links: Sequence[Link]) -> int:
 
     It may have compacted on its way to an answer of ours, or as its own answer, which a request then names.
     """
-    named = {link.print for link in links if link.kind is LinkKind.REPLY}
-    if any(link.kind is LinkKind.ECHO and link.print in named for link in links):
+    named = {link.fingerprint for link in links if link.kind is LinkKind.REPLY}
+    if any(link.kind is LinkKind.ECHO and link.fingerprint in named for link in links):
         return len(head.fulls)
     wanted = HeadFlag.OURS | HeadFlag.COMPACTED
     return max((index for index, flags in enumerate(head.flags) if flags & wanted == wanted), default=0)
 
 
 def inherited(chat: Chat, shape: Shape, head: Head | None) -> Shape:
-    """What the request looks like, with the instructions and tools that it need not repeat."""
+    """The shape of a request, with the instructions and tools of the head that it need not repeat."""
     if head is None or not chat.held or shape.instructions:
         return shape
     before = head.shape

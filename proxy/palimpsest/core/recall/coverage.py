@@ -46,7 +46,7 @@ def by_coverage(
     lost: Sequence[LostPassage], shown: Set[str], limit: int, *, with_prose: bool = True
 ) -> list[tuple[LostPassage, float]]:
     """
-    The passages that together name most of what is gone, best first.
+    Choose the passages that together name most of what is gone, each with its gain, best first.
 
     Args:
         lost: in the order in which they were said.
@@ -66,6 +66,7 @@ def by_coverage(
     covered: set[str] = set()
 
     def gain(at: int) -> float:
+        """What a passage adds to those chosen before, per 1000 characters; 0 for what names and tells nothing."""
         new, passage = len(named[at] - covered), lost[at]
         is_noise = not with_prose or passage.chars < (BARE_QUESTION_CHARS if ASKS in passage.tags else GREETING_CHARS)
         if not new and passage.tells < TELLING and is_noise:

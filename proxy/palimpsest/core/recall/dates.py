@@ -45,6 +45,7 @@ def periods(text: str, now: float) -> tuple[tuple[float, float], ...]:
 
 
 def _period(date: dict[str, str | None], now: datetime) -> tuple[float, float] | None:
+    """The day, month or year of a date in Unix seconds, in the past where it names no year; None: no such date."""
     named = date.get("month")
     month = MONTHS.index(named.lower()) + 1 if named else 0
     try:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from itertools import chain
 
 from palimpsest.core.archive.chunking import tags
-from palimpsest.core.block.pressure import beside_own, counts_chars, recall_budget, restore_budget
+from palimpsest.core.block.pressure import beside_own, counts_chars, recall_budget, restore_budget, roomy_budget
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.generosity import Demand, demanded
 from palimpsest.core.recall.spoken import newest_spoken
@@ -40,6 +40,7 @@ from palimpsest.domain import (
     Role,
     Speaker,
 )
+from palimpsest.domain.frozen import frozen
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.message import readable
 
@@ -47,10 +48,39 @@ NO_ASIDES = Asides()
 QUERY_CHARS = 2000  # MiniLM reads some 1,000 characters; the rest still serves full text
 CONTEXT_CHARS = 1500  # of what stands around the question: the last messages, a summary's opening
 WISHES_UNASKED = 24  # lasting wishes that come back where nobody asks: some 2,000 characters of 6,000
-ACCOUNT_CHARS = 2800  # of the work that was lost: with the frame and some quotes, half of what a restore may say
+ACCOUNT_CHARS = 2700  # of the work that was lost: with the frame and some quotes, half of what a restore may say
 ANSWER_CHARS = 600  # of a passage that answers a question: some paragraphs (CALMem 6)
 REPLAY_SHARE = 0.04  # of the window, replayed blocks together: about three restores in 128,000 tokens
+CUT_REPLAY_SHARE = 0.3  # ... where the proxy makes the room itself: a restore and some recalls in 16,000
 MIN_BLOCK_CHARS = 300  # the frame takes half of it; less says nothing
+
+
+@frozen
+class SeenBlocks:
+    """Blocks of before that the model sees: repeated, or held by the provider."""
+
+    tokens: int = 0
+    occurrences: frozenset[int] = frozenset()  # that they carry
+    texts: Sequence[str] = ()
+
+
+@frozen
+class _Spoken:
+    """The newest words of a person in a request."""
+
+    newest: int  # index of the newest user message with a text, or -1
+    at: int  # index of the newest that a person wrote, or -1
+    text: str
+    is_last: bool  # the request ends with it
+
+    @staticmethod
+    def of(chat: Chat, asides: Asides) -> _Spoken:
+        newest = newest_human(chat)
+        at, text = newest_spoken(chat, asides)
+        return _Spoken(newest, at, text, at == newest and _speaks_last(chat, newest))
+
+
+NO_BLOCKS = SeenBlocks()
 
 
 def diagnose(
@@ -60,11 +90,11 @@ def diagnose(
     lineage: Lineage,
     conversation: str,
     now: Pressure,
-    replayed_tokens: int,
     policy: Policy,
-    excluded: frozenset[int] = frozenset(),
+    blocks: SeenBlocks = NO_BLOCKS,
     asides: Asides = NO_ASIDES,
-    replayed: Sequence[str] = (),
+    *,
+    makes_room: bool = False,
 ) -> Diagnosis:
     """
     Decide before the look-up what to look for and how much may be said.
@@ -72,52 +102,36 @@ def diagnose(
     Args:
         fulls: fingerprints of `chat.history`, in order.
         now: with the replayed blocks in it.
-        replayed_tokens: of blocks of before that the model sees: repeated, or held by the provider.
-        excluded: occurrences that those blocks carry.
         asides: what clients write in messages of the user's: no question, and nobody speaks there.
-        replayed: what they say.
+        makes_room: what is too much of the history stays behind, so that a block never makes the window full.
     """
-
-    tells_facts = False
-
-    def silent(note: Note) -> Diagnosis:
-        anchor = newest if tells_facts else -1
-        return Diagnosis(speaker, conversation, lineage, now, note=note, anchor=anchor, tells_facts=tells_facts)
-
+    found = Diagnosis(speaker, conversation, lineage, now)
     if lineage.role is Role.SIDE:
-        return silent(Note.SIDE_REQUEST)
+        return replace(found, note=Note.SIDE_REQUEST)
     if lineage.ambiguous:
-        return silent(Note.AMBIGUOUS)
-    newest = newest_human(chat)
-    spoken_at, said = newest_spoken(chat, asides)
-    human_speaks = spoken_at == newest and _speaks_last(chat, newest)
+        return replace(found, note=Note.AMBIGUOUS)
+    spoken, lost, restores = _Spoken.of(chat, asides), lost_occurrences(lineage), lineage.restores
+    if lineage.event is not Event.RETRY and (spoken.is_last or restores):
+        found = replace(found, anchor=spoken.newest)
     reach = speaker.reach(policy.memory.reach)
-    lost = lost_occurrences(lineage)
     if lineage.event is Event.RETRY or (reach is Reach.CONVERSATION and not lost):
-        return silent(Note.CALM)
-    restores = lineage.restores
-    at_cap = replayed_tokens >= REPLAY_SHARE * now.window_tokens > 0
-    sheds = restores and at_cap
-    if (not human_speaks and not restores) or (newest < 0 and (chat.held or _begins_compacted(chat))):
-        return silent(Note.TOOL_LOOP)
-    tells_facts = policy.facts.are_told and lineage.role is Role.MAIN and (sheds or not at_cap)
-    uttered = read(said) if human_speaks else None
-    if uttered is not None and uttered.is_small_talk and not (restores and _goes_on(chat, newest, said, uttered)):
-        return silent(Note.NOTHING_RELEVANT)
-    if restores:
-        kind, budget = BlockKind.RESTORE, restore_budget(now)
-        if budget is None or budget.chars < MIN_BLOCK_CHARS:
-            return silent(Note.WINDOW_FULL)
-    else:
-        kind, budget = BlockKind.RECALL, recall_budget(now.tier)
-        if budget is None:
-            return silent(Note.PRESSURE)
-        if at_cap:
-            return silent(Note.REPLAY_CAP)
-        budget = beside_own(budget, _chars(chat, counts_chars(budget)))
+        return replace(found, note=Note.CALM)
+    if (not spoken.is_last and not restores) or (spoken.newest < 0 and (chat.held or _begins_compacted(chat))):
+        return replace(found, note=Note.TOOL_LOOP)
+    share = CUT_REPLAY_SHARE if makes_room else REPLAY_SHARE
+    at_cap = blocks.tokens >= share * now.window_tokens > 0
+    sheds = at_cap and (restores or makes_room)  # after a cut, who asks for what was said means it
+    found = replace(found, tells_facts=policy.facts.are_told and lineage.role is Role.MAIN and (sheds or not at_cap))
+    uttered = read(spoken.text) if spoken.is_last else None
+    if uttered is not None and uttered.is_small_talk and not (restores and _goes_on(chat, spoken, uttered)):
+        return replace(found, note=Note.NOTHING_RELEVANT)
+    budget = _restore_budget(now, makes_room) if restores else _recall_budget(chat, now, at_cap, makes_room)
+    if isinstance(budget, Note):
+        return replace(found, note=budget)
+    kind = BlockKind.RESTORE if restores else BlockKind.RECALL
     demand = demanded(policy.memory.generosity, kind, lineage.head)
-    asks = not restores or _asks(chat, lineage, newest, uttered)
-    text, ask_journal = _question(chat, lineage, spoken_at, said, human_speaks, asks)
+    asks = not restores or _asks(chat, lineage, spoken.newest, uttered)
+    text, ask_journal = _question(chat, lineage, spoken, asks)
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
     query = Query(
         tenant=speaker.tenant,
@@ -128,7 +142,7 @@ def diagnose(
         scope=speaker.scope,
         lost=lost,
         visible_fulls=frozenset(chain(fulls, held)),
-        excluded=frozenset() if sheds else excluded,
+        excluded=frozenset() if sheds else blocks.occurrences,
         named=None if asks else _named(chat, lineage),
         with_prose=uttered is None or not uttered.is_small_talk,  # who says "go on" in a chat needs what was told
         without_cleared=True,
@@ -136,28 +150,41 @@ def diagnose(
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
         whole_chars=demand.whole_chars,
         account_chars=min(ACCOUNT_CHARS, budget.chars // 2) if restores else 0,
-        seen=_seen(chat, replayed) if restores else (),
+        seen=_seen(chat, blocks.texts) if restores else (),
     )
-    return Diagnosis(
-        speaker,
-        conversation,
-        lineage,
-        now,
-        kind,
-        None,
-        answering(budget, demand) if asks else budget,
-        query,
-        anchor=newest,
+    return replace(
+        found,
+        kind=kind,
+        budget=answering(budget, demand) if asks else budget,
+        query=query,
+        anchor=spoken.newest,
         ask_journal=ask_journal,
         sheds=sheds,
-        tells_facts=tells_facts,
     )
+
+
+def _restore_budget(now: Pressure, makes_room: bool) -> Budget | Note:
+    """How much a restore may say; or why it may say nothing."""
+    budget = restore_budget(now)
+    if budget is not None and makes_room:
+        budget = min(budget, roomy_budget(now), key=lambda one: one.chars)
+    return Note.WINDOW_FULL if budget is None or budget.chars < MIN_BLOCK_CHARS else budget
+
+
+def _recall_budget(chat: Chat, now: Pressure, at_cap: bool, makes_room: bool) -> Budget | Note:
+    """How much a recall may say beside what the client sends; or why it may say nothing."""
+    budget = roomy_budget(now) if makes_room else recall_budget(now.tier)
+    if budget is None:
+        return Note.PRESSURE
+    if at_cap and not makes_room:
+        return Note.REPLAY_CAP
+    return beside_own(budget, _chars(chat, counts_chars(budget)))
 
 
 def newest_question(chat: Chat, asides: Asides = NO_ASIDES) -> str:
     """The user's message at the end of the request; "" if it ends otherwise."""
     at, said = newest_spoken(chat, asides)
-    return _end(said, QUERY_CHARS) if _speaks_last(chat, at) and at == newest_human(chat) else ""
+    return _both_ends(said, QUERY_CHARS) if _speaks_last(chat, at) and at == newest_human(chat) else ""
 
 
 def lost_occurrences(lineage: Lineage) -> frozenset[int]:
@@ -177,15 +204,17 @@ def newly_lost(lineage: Lineage) -> tuple[int, ...]:
 
 
 def answering(budget: Budget, demand: Demand) -> Budget:
-    """A budget for what answers a question: each passage must be worth its room, and none fills the block."""
+    """Limit a budget to passages that are worth their room, none of which fills the block."""
     return replace(budget, passage_chars=min(budget.passage_chars, ANSWER_CHARS), least_worth=demand.least_worth)
 
 
-def _goes_on(chat: Chat, newest: int, said: str, uttered: Utterance) -> bool:
+def _goes_on(chat: Chat, spoken: _Spoken, uttered: Utterance) -> bool:
     """Whether small talk means that the work goes on: it asks for that, or it agrees to what was just proposed."""
-    if uttered.goes_on or said.endswith(QUESTION_MARKS):
+    if uttered.goes_on or spoken.text.endswith(QUESTION_MARKS):
         return uttered.goes_on
-    before = next((m for m in reversed(chat.messages[:newest]) if m.role == "assistant" and m.text.strip()), None)
+    before = next(
+        (m for m in reversed(chat.messages[: spoken.newest]) if m.role == "assistant" and m.text.strip()), None
+    )
     return before is not None and before.text.rstrip().endswith(QUESTION_MARKS)
 
 
@@ -211,20 +240,20 @@ def _seen(chat: Chat, replayed: Sequence[str]) -> tuple[str, ...]:
     return (*(readable(message.text, message.calls) for message in chat.messages), *replayed)
 
 
-def _question(
-    chat: Chat, lineage: Lineage, spoken_at: int, said: str, human_speaks: bool, asks: bool
-) -> tuple[str, tuple[int, ...]]:
+def _question(chat: Chat, lineage: Lineage, spoken: _Spoken, asks: bool) -> tuple[str, tuple[int, ...]]:
     """The query text, and occurrences of the journal that belong into it."""
-    if human_speaks:
-        text = _end(said, QUERY_CHARS)
+    if spoken.is_last:
+        text = _both_ends(spoken.text, QUERY_CHARS)
         if asks:
             return text, ()
-        return f"{text}\n{_context(chat, lineage, spoken_at)}", ()
+        return f"{text}\n{_context(chat, lineage, spoken.at)}", ()
     # inside a tool loop the human message may be among what was dropped
-    tools = [m.text for m in chat.messages[spoken_at + 1 :] if m.role in ("tool", "function")]
-    text = "\n".join(_end(part, CONTEXT_CHARS // 2) for part in [*([said] if said else []), *tools[-2:]])
+    tools = [m.text for m in chat.messages[spoken.at + 1 :] if m.role in ("tool", "function")]
+    text = "\n".join(
+        _both_ends(part, CONTEXT_CHARS // 2) for part in [*([spoken.text] if spoken.text else []), *tools[-2:]]
+    )
     around = _context(chat, lineage, len(chat.messages))
-    return f"{text}\n{around}"[:QUERY_CHARS], _last_human_lost(lineage) if spoken_at < 0 else ()
+    return f"{text}\n{around}"[:QUERY_CHARS], _last_human_lost(lineage) if spoken.at < 0 else ()
 
 
 def _context(chat: Chat, lineage: Lineage, before: int) -> str:
@@ -233,10 +262,11 @@ def _context(chat: Chat, lineage: Lineage, before: int) -> str:
     summary = [history[at].text[:CONTEXT_CHARS] for at in lineage.summary_at[:1] if 0 <= at < len(history)]
     recent = [m.text for m in chat.messages[max(0, before - 4) : before] if not m.is_instruction and m.text]
     room = CONTEXT_CHARS // 4
-    return "\n".join([*summary, *(_end(text, room) for text in recent)])
+    return "\n".join([*summary, *(_both_ends(text, room) for text in recent)])
 
 
 def _last_human_lost(lineage: Lineage) -> tuple[int, ...]:
+    """The occurrence of the last user message that was dropped, or empty."""
     head = lineage.head
     if head is None:
         return ()
@@ -246,10 +276,7 @@ def _last_human_lost(lineage: Lineage) -> tuple[int, ...]:
 
 def newest_human(chat: Chat) -> int:
     """Index of the newest user message with a text, or -1."""
-    return next(
-        (at for at in range(len(chat.messages) - 1, -1, -1) if _is_human(chat.messages[at])),
-        -1,
-    )
+    return next((at for at in range(len(chat.messages) - 1, -1, -1) if _is_human(chat.messages[at])), -1)
 
 
 def _begins_compacted(chat: Chat) -> bool:
@@ -258,12 +285,12 @@ def _begins_compacted(chat: Chat) -> bool:
 
 
 def _speaks_last(chat: Chat, newest: int) -> bool:
-    """Nothing follows but instructions: clients put lists of skills and reminders behind the question."""
+    """Whether only instructions follow a message: clients put lists and reminders behind the question."""
     return newest >= 0 and all(message.is_instruction for message in chat.messages[newest + 1 :])
 
 
 def _chars(chat: Chat, most: int) -> int:
-    """Characters of what the client sends, from the newest message on; where they are more than `most`, so many."""
+    """Characters of what the client sends, at most `most`."""
     chars = 0
     for message in reversed(chat.messages):
         chars += len(message.text) + sum(len(call.arguments) for call in message.calls)
@@ -276,6 +303,6 @@ def _is_human(message: Message) -> bool:
     return message.role == "user" and bool(message.text.strip())
 
 
-def _end(text: str, chars: int) -> str:
-    """A long message says what it wants at either end: keep both."""
+def _both_ends(text: str, chars: int) -> str:
+    """Both ends of a long text: what it wants stands at either one."""
     return text if len(text) <= chars else f"{text[: chars // 2]} … {text[-chars // 2 :]}"

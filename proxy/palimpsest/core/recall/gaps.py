@@ -95,12 +95,12 @@ class GapEstimate:
     @property
     def write(self) -> float:
         """The write gap, 0..1."""
-        return self._share(Gap.WRITE)
+        return self._lost_share(Gap.WRITE)
 
     @property
     def retrieval(self) -> float:
         """The retrieval gap, 0..1."""
-        return self._share(Gap.RETRIEVAL)
+        return self._lost_share(Gap.RETRIEVAL)
 
     @property
     def verdict(self) -> str:
@@ -112,7 +112,7 @@ class GapEstimate:
         near = (share * self.probes + 2) / count
         return SURE * sqrt(near * (1 - near) / count)
 
-    def _share(self, gap: Gap) -> float:
+    def _lost_share(self, gap: Gap) -> float:
         lost = sum(count for stage, count in self.stages.items() if stage in LOSSES and LOSSES[stage].gap is gap)
         return lost / self.probes if self.probes else 0.0
 

@@ -42,10 +42,7 @@ class Demand:
 
 
 DEMANDS: Mapping[Generosity, Mapping[BlockKind, Demand]] = {
-    Generosity.SPARING: {
-        BlockKind.RECALL: Demand(0.5, 0.02, 0, 0),
-        BlockKind.RESTORE: Demand(0.1, 0.006, 2, 500),
-    },
+    Generosity.SPARING: {BlockKind.RECALL: Demand(0.5, 0.02, 0, 0), BlockKind.RESTORE: Demand(0.1, 0.006, 2, 500)},
     Generosity.BALANCED: {
         BlockKind.RECALL: Demand(0.38, 0.012, 0, 1500),
         BlockKind.RESTORE: Demand(0.06, 0.003, 3, 1500),
@@ -89,7 +86,7 @@ def overspent(head: Head | None, price_tokens: float) -> float:
 
 
 def _between(tokens: float, kind: BlockKind) -> Demand:
-    """The demand at a price: beside or between those that were measured, by its logarithm."""
+    """The demand at a price, interpolated between measured ones by the logarithm of the price."""
     measured = [*PRICES.values()]
     levels = [DEMANDS[level][kind] for level in PRICES]
     at = min(max(bisect_left(measured, tokens), 1), len(measured) - 1)

@@ -43,7 +43,7 @@ class Boost:
 
 def by_items(items: ItemVectors, question: Floats, cosines: Floats, passage_ids: Rows) -> Boost:
     """
-    How much nearer items make the passages that they were made of.
+    The boost of each passage by the items made of it, and which item gave it.
 
     Args:
         question: unit vector, (d,).
@@ -63,9 +63,12 @@ def by_items(items: ItemVectors, question: Floats, cosines: Floats, passage_ids:
     return Boost(boost, which)
 
 
-def shared_out(count: int, mid_term: Sequence[float], long_term: Sequence[float]) -> tuple[int, int]:
+def split_by_score(count: int, mid_term: Sequence[float], long_term: Sequence[float]) -> tuple[int, int]:
     """
-    How many results come of mid-term and how many of long-term memory, by the scores of what each has, best first.
+    Split `count` results between mid-term and long-term memory, in proportion to the scores of their best.
+
+    Args:
+        mid_term, long_term: scores, best first.
 
     Source: LightMem-SLM 3.3, where a model routes; a tier that has nothing leaves its share to the other.
     """
@@ -88,7 +91,7 @@ def related_terms(terms: Sequence[str], relations: Mapping[str, Mapping[str, flo
 
 def by_relations(held: Mapping[str, Rows], strengths: Mapping[str, float], passages: int) -> Floats:
     """
-    How much nearer related words make each of n passages: (n,), in cosine.
+    The boost of each of n passages by the related words that it holds: (n,), in cosine.
 
     Args:
         held: by related word, the rows of the passages that hold it.

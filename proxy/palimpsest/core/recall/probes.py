@@ -88,7 +88,7 @@ def probe(answer: Answer, choose: Choose) -> Probe | None:
     own = {*query_terms(answer.text)}
     rest = answer.sentence.replace(answer.text, " ")
     words = [word.strip(_SIGNS) for word in _WORD.findall(_REDACTED.sub(" ", rest))]
-    cue = [*dict.fromkeys(word for word in words if _tells(word, own))]
+    cue = [*dict.fromkeys(word for word in words if _is_cue(word, own))]
     if len(cue) < CUE_WORDS:
         return None
     while len(cue) > CUE_WORDS:
@@ -96,13 +96,14 @@ def probe(answer: Answer, choose: Choose) -> Probe | None:
     return Probe(FRAMES[language(answer.sentence)].format(" ".join(cue)), answer)
 
 
-def _tells(word: str, own: set[str]) -> bool:
-    """Whether a word may stand in the question: it carries meaning, and gives nothing of the answer away."""
+def _is_cue(word: str, own: set[str]) -> bool:
+    """Whether a word may stand in a question: it carries meaning, and gives nothing of the answer away."""
     found = query_terms(word)
     return len(word) <= MOST_ANSWER_CHARS and bool(found) and own.isdisjoint(found)
 
 
 def _stretches(said: str, role: str) -> Iterator[tuple[int, int]]:
+    """The spans of what could be asked for: redacted values, facts, and words that name one thing."""
     for mark in _REDACTED.finditer(said):
         yield mark.span()
     for fact in proposals(said, role):

@@ -35,7 +35,7 @@ _YOU = re.compile(r"\byou(?:r|rs|['\u2019](?:d|ve))?\b", re.IGNORECASE)
 
 
 def plan_by_rules(text: str) -> Plan | None:
-    """The plan that rules make for a question; None: ask it unchanged."""
+    """Split a compound question, and prefer the user's own words where it is about them; None: ask it unchanged."""
     if len(text) > READ_CHARS:
         return None
     parts = [part.strip(" ,;?") for part in _PARTS.split(text)]

@@ -126,7 +126,7 @@ class Ranked:
     signals: Mapping[str, Floats]
 
     def part(self, which: Rows | Bools | slice) -> Ranked:
-        """Some of them, or all in another order."""
+        """These rows only, in this order."""
         return Ranked(self.rows[which], self.scores[which], {name: v[which] for name, v in self.signals.items()})
 
 
@@ -170,12 +170,12 @@ class ScopedBM25(BM25Okapi):  # type: ignore[misc]
         super().__init__(corpus=())
 
     def _initialize(self, _corpus: Sequence[Sequence[str]]) -> Mapping[str, int]:
-        """The library's first step, which counts a corpus: here that is done already."""
+        """Skip the library's count of a corpus, which is done already."""
         self.corpus_size, self.avgdl, holding = self._statistics
         return holding
 
     def _calc_idf(self, nd: Mapping[str, int]) -> None:
-        """Its second step; where no term is known there is nothing to weigh."""
+        """Compute the weights of terms as the library does, but none below `IDF_FLOOR`."""
         if nd:
             super()._calc_idf(nd)
         self.idf = {term: max(idf, IDF_FLOOR) for term, idf in self.idf.items()}
@@ -188,15 +188,9 @@ class ScopedBM25(BM25Okapi):  # type: ignore[misc]
         return idf @ saturated
 
 
-def rank(
-    shelf: PassageTable,
-    asked: Asked,
-    eligible: Bools,
-    now: float,
-    recipe: Recipe = RECIPE,
-) -> Ranked:
+def rank(shelf: PassageTable, asked: Asked, eligible: Bools, now: float, recipe: Recipe = RECIPE) -> Ranked:
     """
-    Score what the question may be about: the best passages by vector, the best by words, and what stands around them.
+    Score the best passages by vector, the best by words, and what stands around them.
 
     Args:
         eligible: (n,), which passages may come; the others only stand around them.
@@ -249,7 +243,7 @@ def rank(
 
 
 def weighed(found: Mapping[str, Rows], weights: Mapping[str, float], passages: int) -> Floats:
-    """The weights of the terms that each of n passages holds, summed: (n,)."""
+    """Sum the weights of the terms that each of n passages holds: (n,)."""
     if not found:
         return np.zeros(passages)
     each = np.repeat([weights[term] for term in found], [len(rows) for rows in found.values()])
@@ -257,7 +251,7 @@ def weighed(found: Mapping[str, Rows], weights: Mapping[str, float], passages: i
 
 
 def exactly_named(shelf: PassageTable, asked: Asked) -> Bools:
-    """(n,): which passages hold an identifier of the question that stands in few messages, and so means them."""
+    """Which passages hold an identifier of the question that stands in few messages: (n,)."""
     named = np.zeros(len(shelf), np.bool_)
     for name in asked.identifiers:
         if in_few_messages(shelf, asked.found[name]):
@@ -271,7 +265,7 @@ def in_few_messages(shelf: PassageTable, rows: Rows) -> bool:
 
 
 def holds(found: Mapping[str, Rows], rows: Rows) -> Bools:
-    """Which of t terms each of m passages holds: (t, m). How often says little in texts as short as these."""
+    """Which of t terms each of m passages holds: (t, m)."""
     held = [holding.take(np.searchsorted(holding, rows), mode="clip") == rows for holding in found.values()]
     return np.array(held, np.bool_).reshape(len(found), len(rows))
 
@@ -382,7 +376,7 @@ def ranks(values: Floats) -> Rows:
 
 def by_worth(ranked: Ranked, probabilities: Floats, lengths: Floats) -> Ranked:
     """
-    In the order of what each passage is worth for its room, as a logarithm: the new scores.
+    Reorder by what each passage is worth for its room; the logarithm of that is the new score.
 
     Args:
         probabilities: (m,), of answering the question; they become a signal.
@@ -394,7 +388,7 @@ def by_worth(ranked: Ranked, probabilities: Floats, lengths: Floats) -> Ranked:
 
 
 def as_ranked(ranked: Ranked) -> Ranked:
-    """In the order that it has, none of it more probable than the rest."""
+    """Keep the order, and give every passage a probability of 1: none of it is judged."""
     return Ranked(ranked.rows, ranked.scores, {**ranked.signals, PROBABILITY: np.ones(len(ranked.rows))})
 
 
@@ -426,14 +420,14 @@ def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:
 
 
 def _falling(values: Floats) -> Rows:
-    """Places of (m,) values, highest first, equal ones in order. A sort that keeps that takes four times as long."""
+    """Places of (m,) values, highest first, equal ones in order."""
     order = np.argsort(-values)
     sorted_values = values[order]
     return np.argsort(-values, kind="stable") if (sorted_values[1:] == sorted_values[:-1]).any() else order
 
 
 def within(created_at: Floats, periods: Sequence[tuple[float, float]]) -> Floats:
-    """1 where it was said in one of the periods, 0 elsewhere: (m,)."""
+    """Whether each was said in one of the periods: 1 or 0, (m,)."""
     said = np.zeros(len(created_at))
     for first, last in periods:
         said[(first <= created_at) & (created_at <= last)] = 1

@@ -20,14 +20,7 @@ import numpy as np
 
 from palimpsest.core.recall.ranking import Asked, Floats, PassageTable, Ranked, holds
 from palimpsest.core.recall.utterance import ENGLISH, PERSONAL, asking, informativeness, personal, read
-from palimpsest.core.recall.weights import (
-    OF_SPEAKERS,
-    OF_SPEAKERS_BY_WORDS,
-    PLAIN,
-    PLAIN_BY_WORDS,
-    Tables,
-    Weights,
-)
+from palimpsest.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS, Tables, Weights
 from palimpsest.domain.frozen import frozen
 
 MOST_TERMS = 4  # of a question in one passage; more are no surer
@@ -57,14 +50,14 @@ class Relevance:
     helps: float
 
     def at(self, helps: float) -> Floats:
-        """What they are worth where any of them helps with another probability: (m,)."""
+        """The probabilities if any of them helped with another probability: (m,)."""
         worth: Floats = self.passages * (max(helps, LEAST_HELP) / max(self.helps, LEAST_HELP)) ** 0.5
         return worth
 
 
 def relevance(shelf: PassageTable, asked: Asked, ranked: Ranked) -> Relevance:
     """
-    Judge what was ranked.
+    Judge ranked passages: how probably each answers, and any of them helps.
 
     Args:
         ranked: m passages of the shelf, best first, at least one.
@@ -90,7 +83,7 @@ def is_talk(shelf: PassageTable, ranked: Ranked) -> bool:
 
 
 def passage_signals(shelf: PassageTable, asked: Asked, ranked: Ranked) -> dict[str, Floats]:
-    """What tells whether each of m ranked passages answers the question: name to values, (m,)."""
+    """The signals of whether each of m ranked passages answers the question: name to values, (m,)."""
     rows, given = ranked.rows, ranked.signals
     ones = np.ones(len(rows))
     question, form = read(asked.text), dict(zip(PERSONAL, asking(asked.text), strict=False))  # all but the constant
@@ -148,7 +141,7 @@ def help_signals(
     shelf: PassageTable, asked: Asked, signals: Mapping[str, Floats], passages: Floats
 ) -> dict[str, Floats]:
     """
-    What tells whether any of the m ranked passages helps: name to one value, (1,).
+    The signals of whether any of the m ranked passages helps: name to one value, (1,).
 
     Args:
         signals: of the passages, as `passage_signals` says.

@@ -46,7 +46,7 @@ def small_loss(table: PassageTable, lost: Bools, untold: Bools, asked: Asked, mo
 
 
 def _statements(table: PassageTable) -> Bools:
-    """What the user told: no questions, and no tasks."""
+    """Which passages are statements of the user's, and no questions or tasks."""
     return table.users & ~table.asks & (table.tells >= LEAST_TELLING)
 
 

@@ -20,7 +20,7 @@ ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more th
 
 
 def spoken(text: str, asides: Asides) -> str:
-    """What of a text a person says; "": nothing."""
+    """The part of a text that a person wrote, without what the client added; "": none."""
     said = _unquoted(_without_tags(text, asides.tags).strip())
     if len(said) <= ASIDE_CHARS:
         line = " ".join(said.lower().split())
@@ -60,7 +60,6 @@ def _unquoted(text: str) -> str:
     opening, inside, closing = text[:1], text[1:-1], text[1:][-1:]
     if not closing or closing not in QUOTES.get(opening, ""):
         return text
-    inside = (
-        inside.replace('\\"', "\0") if opening == '"' else inside
-    )  # as what builds a command line marks those inside
+    # What builds a command line marks quotation marks inside so.
+    inside = inside.replace('\\"', "\0") if opening == '"' else inside
     return text if opening in inside or closing in inside else inside.replace("\0", '"').strip()

@@ -33,12 +33,12 @@ def as_user(question: str) -> str:
     if not _SUBJECT.search(question):
         return question
     text = _OWN.sub("my", question)
-    text = _ASKS.sub(lambda found: f"{_first(found[1])} I", text)
-    text = _SAYS.sub(lambda found: f"I {_first(found[1])}", text)
+    text = _ASKS.sub(lambda found: f"{_first_person_verb(found[1])} I", text)
+    text = _SAYS.sub(lambda found: f"I {_first_person_verb(found[1])}", text)
     text = _OBJECT.sub(lambda found: f"{found[1]} me" if found[1] else "me", text)
     return _SUBJECT.sub("I", text)
 
 
-def _first(verb: str) -> str:
+def _first_person_verb(verb: str) -> str:
     first = _VERBS[verb.lower()]
     return first.capitalize() if verb[0].isupper() else first

@@ -89,6 +89,7 @@ NOTES: Mapping[Note, tuple[str, str]] = {
         "x-palimpsest-memory held a word that it does not know, so memory was off",
         "send on, read-only or off",
     ),
+    Note.AWAY: ("the machine that keeps the memory did not answer", "see palimpsest doctor on this machine"),
     Note.DISABLED: ("an operator had switched memory off", "switch it on again with palimpsest enable"),
     Note.NO_TENANT: ("the request named no tenant", "see tenants in docs/security.md"),
     Note.SIDE_REQUEST: (
@@ -111,6 +112,7 @@ NOTES: Mapping[Note, tuple[str, str]] = {
         "let the client send x-palimpsest-conversation",
     ),
     Note.DEADLINE: ("memory took longer than allowed", "raise memory.deadline_ms, or see the load of the machine"),
+    Note.AWAY: ("memory was away, and the turn was archived later", "see palimpsest doctor, and docs/scaling.md"),
     Note.FAULT: ("memory failed; the log says why", "see palimpsest doctor and the log"),
     Note.WINDOW_FULL: ("the context window had no room for a block", "it can come back once the request is shorter"),
     Note.REPLAY_CAP: (
@@ -140,6 +142,7 @@ def ending(trail: tuple[Stage, ...]) -> Stage | None:
 
 
 def _never_archived(trace: Trace) -> Stage:
+    """The stage for a statement that no message of the conversation holds, with the likely reason."""
     if trace.elsewhere:
         names = ", ".join(trace.elsewhere)
         advice = "set memory.reach to user or tenant, so that it can come from there"
@@ -154,6 +157,7 @@ def _never_archived(trace: Trace) -> Stage:
 
 
 def _archived(trace: Trace) -> Stage:
+    """The stage for a statement that was archived, with the message that first held it."""
     first = trace.held[0]
     nearest = "the nearest message was said" if trace.is_near else "said"
     again = f", and in {len(trace.held) - 1} more messages" if len(trace.held) > 1 else ""
@@ -161,6 +165,7 @@ def _archived(trace: Trace) -> Stage:
 
 
 def _retrieved(trace: Trace) -> Iterator[Stage]:
+    """The stages behind the archive: indexed, lost, asked, ranked, said."""
     if trace.is_retired:
         yield Stage(
             "indexed", False, "the message is retired: not recalled until that is undone", "palimpsest unretire"
@@ -174,7 +179,7 @@ def _retrieved(trace: Trace) -> Iterator[Stage]:
     else:
         yield Stage("indexed", True, "found by words and by meaning")
     if trace.blocks and not trace.is_visible:
-        yield from _said_before(trace)
+        yield from _repeated_block_stage(trace)
         return
     yield _lost(trace)
     yield _asked(trace)
@@ -185,12 +190,13 @@ def _retrieved(trace: Trace) -> Iterator[Stage]:
         yield Stage("said", False, "no block quotes it", "ask for it: a block made now would hold it")
 
 
-def _said_before(trace: Trace) -> Iterator[Stage]:
+def _repeated_block_stage(trace: Trace) -> Iterator[Stage]:
     detail = f"quoted in the block of turn {_numbers(trace.blocks)}, which is repeated as long as its message is sent"
     yield Stage("said", True, detail)
 
 
 def _lost(trace: Trace) -> Stage:
+    """The stage that says whether a compaction removed the message."""
     if trace.is_visible:
         advice = "nothing to change: the model sees it; messages in the request are not quoted again"
         return Stage("lost", False, "the message was still in the request", advice)
@@ -203,6 +209,7 @@ def _lost(trace: Trace) -> Stage:
 
 
 def _asked(trace: Trace) -> Stage:
+    """The stage that says what memory looked for in the turn, or why for nothing."""
     if trace.asks_otherwise:
         return Stage("asked", True, f"the turn asked something else; as it would be for: {trace.question}")
     if trace.note is None:
@@ -212,6 +219,7 @@ def _asked(trace: Trace) -> Stage:
 
 
 def _ranked(trace: Trace) -> Iterator[Stage]:
+    """The stages of the ranking: place among candidates, probability, room in the block."""
     if not trace.place:
         detail = f"it is not among the {trace.candidates} best candidates for the question"
         yield Stage("ranked", False, detail, "ask with words of the statement, or wait until it is indexed")

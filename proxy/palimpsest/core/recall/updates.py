@@ -25,7 +25,7 @@ LEAST_ALIKE = 0.65
 
 
 def statements(table: PassageTable, best: Ranked) -> Rows:
-    """The rows that come first and are a user's statements."""
+    """The first rows that are a user's statements."""
     rows = best.rows
     chosen: Rows = rows[table.users[rows] & (table.tells[rows] >= LEAST_TELLING)][:STATEMENTS]
     return chosen
@@ -35,7 +35,7 @@ def later(
     table: PassageTable, row: int, found: Mapping[str, Rows], weights: Mapping[str, float], eligible: Bools
 ) -> tuple[Rows, Floats]:
     """
-    The user's later statements with words of one, likest first.
+    The user's later statements that share words with one, most alike first, and how much they share.
 
     Args:
         found: terms of the statement, with the rows that hold them.

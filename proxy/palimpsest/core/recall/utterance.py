@@ -106,7 +106,7 @@ class Utterance:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it only asks to go on with what was being done."""
+        """Whether the utterance only asks to go on with what was being done."""
         return self.is_small_talk and self.go_on > 0
 
 
@@ -119,7 +119,7 @@ def folded(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, folded."""
+    """The words of a text in lower case and without accents."""
     if text.isascii():  # as below, in a quarter of the time
         return text.encode().translate(SPACED_AND_LOWER).decode().split()
     return _WORD.findall(folded(text))
@@ -147,6 +147,7 @@ def read(text: str) -> Utterance:
 
 @word_cache(CACHED)
 def _read(text: str) -> Utterance:
+    """Count the kinds of words in a text, in the language that most of them vote for."""
     is_ascii = text.isascii()
     for code, letters in () if is_ascii else _SCRIPTS:
         if letters.search(text):
@@ -243,7 +244,7 @@ def _log_odds(form: tuple[float, ...], weights: Mapping[str, float], least: floa
 
 
 def _summed(found: Sequence[str], tallies: Mapping[str, int], counters: struct.Struct) -> list[int]:
-    """What the tallies of these words add up to."""
+    """The sums of the tallies of these words."""
     tally = sum(filter(None, map(tallies.get, found)))
     return list(counters.unpack(tally.to_bytes(counters.size, "little")))
 

@@ -15,15 +15,7 @@ import re
 from collections.abc import Mapping
 
 from palimpsest.core.recall import wish_words
-from palimpsest.core.recall.utterance import (
-    ENGLISH,
-    OWN,
-    QUESTION_MARKS,
-    STATEMENT_CHARS,
-    Utterance,
-    read,
-    words,
-)
+from palimpsest.core.recall.utterance import ENGLISH, OWN, QUESTION_MARKS, STATEMENT_CHARS, Utterance, read, words
 
 LEAST_ODDS = 0.5  # of an author whom no weight has seen, two of three wishes have more, and one of eight other texts
 WORDY_WORDS, WORDY_STEP, MOST_WORDY = 20, 20, 2.0  # from which on each further step makes a wish less probable

@@ -197,12 +197,13 @@ def _read(name: str, before: str) -> tuple[_Says | None, str]:
 
 
 def _is_secret_in_quotes(value: str, says: _Says) -> bool:
+    """Whether a quoted value is a secret, given what the name before it says."""
     if any(c.isspace() for c in value):
         is_phrase = len(value) >= PHRASE_CHARS and _PHRASE.fullmatch(value) is not None
         return says is _Says.SECRET and is_phrase and not _SENTENCE.search(value)
     if says is _Says.SECRET:
         return True
-    return _is_mixed(value) if says is _Says.KEY else _is_made(value)
+    return _mixes_cases_and_digits(value) if says is _Says.KEY else _is_made(value)
 
 
 def _is_bare_secret(value: str, says: _Says, is_given: bool) -> bool:
@@ -211,7 +212,7 @@ def _is_bare_secret(value: str, says: _Says, is_given: bool) -> bool:
         is_given: nothing but a value can stand there: an option's, or one that ends its line.
     """
     if says is _Says.KEY:
-        return _is_mixed(value)
+        return _mixes_cases_and_digits(value)
     has_digit = _DIGIT.search(value) is not None
     if says is _Says.TOKEN:
         return _is_made(value) or (is_given and not value.isdigit() and (has_digit or "." not in value))
@@ -221,12 +222,12 @@ def _is_bare_secret(value: str, says: _Says, is_given: bool) -> bool:
 
 
 def _is_made(value: str) -> bool:
-    """Whether a machine made it: letters and digits in no order that a name has."""
+    """Whether a machine made the value: letters and digits in no order that a name has."""
     turns = len(_TURN.findall(value, 0, MADE_SEEN_CHARS))
     return len(value) >= MADE_CHARS and (turns >= MADE_TURNS or (turns > 0 and len(value) >= LONG_MADE_CHARS))
 
 
-def _is_mixed(value: str) -> bool:
+def _mixes_cases_and_digits(value: str) -> bool:
     classes = (str.isupper, str.islower, str.isdigit)
     return (
         len(value) >= MIXED_CHARS and _PLAIN.fullmatch(value) is not None and all(any(map(c, value)) for c in classes)
@@ -234,6 +235,7 @@ def _is_mixed(value: str) -> bool:
 
 
 def _is_basic(value: str) -> bool:
+    """Whether a value is name and password of HTTP Basic authentication, in Base64."""
     try:
         name, colon, password = b64decode(value, validate=True).partition(b":")
     except ValueError:

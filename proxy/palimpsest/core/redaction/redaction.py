@@ -55,7 +55,7 @@ def redact(text: str) -> str:
         return text
     spans: list[Span] = []
     left = LOOKS + len(text) // CHARS_PER_LOOK
-    for span in _looks(text):
+    for span in _candidates(text):
         left -= 1
         if span is not None:
             spans.append(span)
@@ -103,8 +103,8 @@ def is_withheld(cleaned: str, text: str) -> bool:
     return cleaned.startswith(WITHHELD) and cleaned != text
 
 
-def _looks(text: str) -> Iterator[Span | None]:
-    """Every place where a credential might begin, and the credential if one does."""
+def _candidates(text: str) -> Iterator[Span | None]:
+    """The spans of credentials; None for each place where one might have begun and does not."""
     yield from _private_keys(text)
     assignments = Assignments(text)
     for start, stop in pieces(text):
@@ -114,13 +114,14 @@ def _looks(text: str) -> Iterator[Span | None]:
         lower = piece.lower()
         if len(lower) != len(piece):  # İ becomes two characters
             lower = piece.translate(_ASCII_LOWER)
-        found = [(at, stem) for stem in STEMS if stem in lower for at in _places(stem, lower)]
+        found = [(at, stem) for stem in STEMS if stem in lower for at in _offsets(stem, lower)]
         for at, stem in sorted(found):
             if start + at < stop:
                 yield assignments.at(stem, start + at)
 
 
-def _places(part: str, text: str) -> Iterator[int]:
+def _offsets(part: str, text: str) -> Iterator[int]:
+    """Every offset at which `part` stands in a text, overlaps included."""
     at = text.find(part)
     while at >= 0:
         yield at
@@ -148,6 +149,7 @@ _KEY_LINE = re.compile(r"[A-Za-z0-9+/]{24}")  # in every key; whoever only speak
 
 
 def _private_keys(text: str) -> Iterator[Span | None]:
+    """The spans of private keys, from first line to last, or to where a key is cut off; None: a first line alone."""
     for opening, first_line, closing, last_line in _ARMOURS:
         at = text.find(opening)
         end = 0  # of the nearest last line; -1: there is none further on
@@ -185,6 +187,7 @@ class _Anchors:
 
 @lru_cache(1)
 def _anchors() -> _Anchors:
+    """The formats by their anchors; anchors that begin with a whole word are listed by that word."""
     long = _by_anchor(long_formats())
     words: dict[str, list[str]] = defaultdict(list)
     parts = []
@@ -198,6 +201,7 @@ def _anchors() -> _Anchors:
 
 
 def _by_anchor(forms: Iterable[Format]) -> dict[str, list[Format]]:
+    """Group formats by their anchor."""
     found: dict[str, list[Format]] = defaultdict(list)
     for form in forms:
         found[form.anchor].append(form)
@@ -226,7 +230,7 @@ def _matches(form: Format, text: str, start: int, stop: int) -> Iterator[Span | 
     at = text.find(form.anchor, start, stop)
     while at >= 0:
         match = None
-        if not form.command or _is_option_of(form.command, text, at):
+        if not form.command or _follows_command(form.command, text, at):
             match = next((m for back in form.behind if at >= back and (m := form.pattern.match(text, at - back))), None)
         if match is None:
             yield None
@@ -254,6 +258,6 @@ def _is_credential(form: Format, text: str, match: re.Match[str], first: int, la
     return not form.is_weak or _DIGIT.search(text, first, last) is not None  # a word in capitals is no key
 
 
-def _is_option_of(command: str, text: str, at: int) -> bool:
+def _follows_command(command: str, text: str, at: int) -> bool:
     first = max(0, at - COMMAND_CHARS)
     return text.rfind(command, first, at) >= 0 and command in _COMMAND_END.split(text[first:at])[-1]

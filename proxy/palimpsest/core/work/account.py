@@ -5,6 +5,8 @@ The account of work that a compaction took away: what was done and how it ended,
     failed: pytest tests/parser: 2 failed; AssertionError: 3 != 4
     edited: src/parser.py 7x, src/lexer.py
     ran: pip install lark-parser; git checkout -b parser
+    decided: We keep the LALR grammar, because it is what the editor plug-in reads.
+    values: port 7431; timeout of 30 s
     assistant: calls `next_token` twice
     tool: class Lexer(Base) · TOKEN_EOF; lark 0.12.0
 
@@ -15,9 +17,9 @@ sees is told, and no name twice.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from posixpath import commonprefix
 
 from palimpsest.core.work.calls import (
@@ -36,6 +38,7 @@ from palimpsest.core.work.names import names
 from palimpsest.core.work.need import TOOL_ROLES, LostText, mentioned, need, words
 from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
+from palimpsest.core.work.statements import decisions, values
 from palimpsest.domain import Account, AccountLine
 from palimpsest.domain.frozen import frozen
 
@@ -44,6 +47,7 @@ QUOTED_BREAKS = 5  # from which on it is one, and no path with a backslash
 PARTED = "; "  # between the excerpts of two messages
 LABEL_CHARS = 3  # around the label of a line
 FILE = "file"  # the label of what is from one
+CLIENT = "client"  # the label of what is from a client's notices
 HEAD_CHARS = len(FILE) + LABEL_CHARS + 2  # around its path
 PATH_CHARS = 160  # of a file's name
 FILE_ACTS = (Act.READ, Act.EDITED, Act.CREATED)
@@ -54,6 +58,8 @@ FILES_CHARS = 420
 ROOT_CHARS = 20  # of a folder that files share, from which on it is told once
 COMMAND_CHARS = 110
 SAID_CHARS = 300  # beside a call, which are about it
+DECISIONS, DECISION_CHARS = 3, 160  # told in words, as names do not tell them
+VALUES, VALUE_CHARS = 6, 60
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 _FRAME = re.compile(  # numbers as tools print files, also of quoted listings, `ls -l`, of differences and of runs
     r"^(?:(?:[+-]?[ \t]*\d{1,6}(?:→|\t|[:-](?=\s*[^\s\d])))+[+-]?[ \t]*"
@@ -61,6 +67,10 @@ _FRAME = re.compile(  # numbers as tools print files, also of quoted listings, `
     r")?(?:[+-]?(?:@@ -.*|(?:---|\+\+\+) (?:[ab]/|/dev/null$)|diff --git .*|index [0-9a-f]{6,}\.\..*"
     r"|(?:new |deleted |old )?(?:file )?mode \d{6}$)"
     r"|Chunk ID: [0-9a-f]+$|Wall time: [\d.]+ seconds$|Original token count: \d+$|Total output lines: \d+$)?",
+    re.MULTILINE,
+)
+_ENVELOPE = re.compile(  # ids, states and counts that clients put around the results of tools
+    r"^<([\w-]+)>[^<>\s]{0,80}</\1>$|^(?:total_tokens|tool_uses|duration_ms|agentId)\b[^\n]*$",
     re.MULTILINE,
 )
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")
@@ -94,7 +104,7 @@ class Done:
 
 def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
     """
-    The account of what was lost, in at most so many characters, rules included.
+    Write the account of what was lost, in at most so many characters, rules included.
 
     Args:
         lost: in the order in which it was said.
@@ -105,7 +115,7 @@ def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
     holding = rules(((one.occurrence, one.text) for one in lost if one.role == "user"), visible)
     room = chars - sum(line.chars for line in holding)
     plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
-    acts = [*_fitting(_acts(done, texts, visible, plans), room)]
+    acts = [*_fitting(chain(_acts(done, texts, visible, plans), _settled(texts, visible)), room)]
     room -= sum(line.chars for line in acts)
     heads = heads_of(done, texts)
     mentions = mentioned(texts, heads, names_seen := names(visible))
@@ -116,7 +126,7 @@ def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
     needs = {name: found[name] for name in islice(unseen, WANTED_NAMES)}
     told = "\n".join(line.text for line in (*acts, *holding))
     offers = offered([one.text for one in texts], needs.keys(), heads)
-    room -= sum(len(role) + LABEL_CHARS for role in {one.role for one in texts})
+    room -= sum(len(label) + LABEL_CHARS for label in {_speaker(one) for one in texts})
     taken = chosen(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
     return Account((*acts, *_excerpt_lines(taken, texts)), holding)
 
@@ -127,7 +137,7 @@ def changed_files(done: Sequence[Done]) -> frozenset[str]:
 
 
 def heads_of(done: Sequence[Done], texts: Sequence[LostText]) -> list[str]:
-    """Of each message the file that a tool looked at or changed there, "" for all others."""
+    """The file that a tool looked at or changed in each message, "" for all others."""
     heads = [""] * len(texts)
     for one in done:
         if one.call.act in FILE_ACTS and 0 < len(one.call.what) <= PATH_CHARS:
@@ -138,7 +148,7 @@ def heads_of(done: Sequence[Done], texts: Sequence[LostText]) -> list[str]:
 
 
 def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[Done]]:
-    """The messages with what their calls say apart, and what was done."""
+    """The messages with their calls taken out, and those calls with their outcomes."""
     texts: list[LostText] = []
     done: list[Done] = []
     waiting: list[int] = []  # calls whose results are to come, as places in `done`
@@ -165,7 +175,7 @@ def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[Done]]:
 
 
 def _acts(done: Sequence[Done], texts: Sequence[LostText], visible: str, shows_plan: bool) -> Iterator[AccountLine]:
-    """What was done, open things first. What the model still sees of it is not told, nor what a newer plan replaced."""
+    """Lines on what was done, open things first, without what the model still sees or a newer plan replaced."""
 
     def line(label: str, text: str, of: Iterable[Done]) -> AccountLine:
         places = dict.fromkeys(at for one in of for at in (one.at, one.result_at) if at >= 0)
@@ -174,18 +184,8 @@ def _acts(done: Sequence[Done], texts: Sequence[LostText], visible: str, shows_p
     plan = next((one for one in reversed(done) if one.call.act is Act.PLANNED), None)
     if plan is not None and plan.call.what and not shows_plan:
         yield line("plan", plan.call.what, [plan])
-    runs: dict[str, Done] = {}
-    for one in done:
-        if one.call.act is Act.RAN and one.result_at >= 0:
-            command = _short(one.call.what)
-            runs.pop(command, None)  # the newest stands last
-            runs[command] = one
-    passed = {_program(command): one.at for command, one in runs.items() if not one.is_failure}
-    failed = [
-        (command, one)
-        for command, one in runs.items()
-        if one.is_failure and passed.get(_program(command), -1) < one.at and not _is_foreseen(one, texts)
-    ]
+    runs = runs_of(done)
+    failed = open_failures(runs, texts)
     for command, one in [*reversed(failed)][:FAILURES]:
         if command not in visible:
             yield line("failed", f"{command}: {one.outcome}", [one])
@@ -221,22 +221,68 @@ def _acts(done: Sequence[Done], texts: Sequence[LostText], visible: str, shows_p
         yield line("local", "; ".join(local), [one for at, one in ran.items() if local[0] in texts[at].text][-1:])
 
 
+def _settled(texts: Sequence[LostText], visible: str) -> Iterator[AccountLine]:
+    """The newest decisions and values that were stated, without those that the model still sees."""
+
+    def newest(found: Callable[[LostText], list[str]], most: int, chars: int) -> Iterator[tuple[str, int]]:
+        named: dict[str, int] = {}
+        for text in reversed(texts):
+            for one in reversed(found(text)):
+                short = shortened(" ".join(one.split()), chars)
+                if short not in visible and not any(short in other or other in short for other in named):
+                    named[short] = text.occurrence
+        return islice(named.items(), most)
+
+    for label, found, most, chars in (
+        ("decided", decisions, DECISIONS, DECISION_CHARS),
+        ("values", values, VALUES, VALUE_CHARS),
+    ):
+        if told := [*newest(found, most, chars)][::-1]:
+            yield AccountLine(label, PARTED.join(one for one, _ in told), tuple(dict.fromkeys(at for _, at in told)))
+
+
+def runs_of(done: Sequence[Done]) -> dict[str, Done]:
+    """The newest run of each command, by what it says in one line, the newest last."""
+    runs: dict[str, Done] = {}
+    for one in done:
+        if one.call.act is Act.RAN and one.result_at >= 0:
+            command = _short(one.call.what)
+            runs.pop(command, None)
+            runs[command] = one
+    return runs
+
+
+def open_failures(runs: Mapping[str, Done], texts: Sequence[LostText]) -> list[tuple[str, Done]]:
+    """The commands that failed, were meant to pass, and did not pass later."""
+    passed = {_program(command): one.at for command, one in runs.items() if not one.is_failure}
+    return [
+        (command, one)
+        for command, one in runs.items()
+        if one.is_failure and passed.get(_program(command), -1) < one.at and not _is_foreseen(one, texts)
+    ]
+
+
 def _is_foreseen(one: Done, texts: Sequence[LostText]) -> bool:
     after = next((text.prose for text in texts[one.result_at :] if text.role == "assistant"), "")
     return is_foreseen(one.call.what, texts[one.at].prose[-SAID_CHARS:], after[:SAID_CHARS])
 
 
 def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText]) -> Iterator[AccountLine]:
-    """The excerpts: a line for each file, then one for what each role said."""
+    """Lines with the excerpts: one for each file, then one for what each role said."""
     groups: dict[tuple[str, str], list[Excerpt]] = {}
     for excerpt in taken:
-        groups.setdefault((excerpt.head, "" if excerpt.head else texts[excerpt.at].role), []).append(excerpt)
+        groups.setdefault((excerpt.head, "" if excerpt.head else _speaker(texts[excerpt.at])), []).append(excerpt)
     for (head, role), of in sorted(groups.items(), key=lambda group: not group[0][0]):
         by_message = groupby(of, key=lambda excerpt: excerpt.at)
         said = PARTED.join(JOINT.join(excerpt.text for excerpt in each) for _, each in by_message)
         places = dict.fromkeys(excerpt.at for excerpt in of)
         occurrences = tuple(texts[at].occurrence for at in places)
         yield AccountLine(FILE, f"{head}: {said}", occurrences) if head else AccountLine(role, said, occurrences)
+
+
+def _speaker(text: LostText) -> str:
+    """The label of what a message says: its role, or that a client wrote it in the place of a user."""
+    return CLIENT if text.role == "user" and text.prose.lstrip().startswith(("<", "[")) else text.role
 
 
 def _fitting(lines: Iterable[AccountLine], chars: int) -> Iterator[AccountLine]:
@@ -249,10 +295,10 @@ def _fitting(lines: Iterable[AccountLine], chars: int) -> Iterator[AccountLine]:
 
 
 def _plain(text: str) -> str:
-    """A text without the frame that tools put around the lines of files, without colours, its breaks resolved."""
+    """A text without what tools and clients put around the lines of files and results, its breaks resolved."""
     if text.count(QUOTED_BREAK) >= QUOTED_BREAKS:
         text = text.replace(QUOTED_BREAK, "\n").replace("\\t", "\t")
-    return _FRAME.sub("", _COLOURED.sub("", text))
+    return _ENVELOPE.sub("", _FRAME.sub("", _COLOURED.sub("", text)))
 
 
 def _short(command: str) -> str:

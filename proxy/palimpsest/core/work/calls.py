@@ -120,7 +120,7 @@ class Call:
 
 def calls_of(readable: str) -> tuple[str, tuple[Call, ...]]:
     """
-    What a stored message says, and the calls that it makes.
+    Split a stored message into what it says and the calls that it makes.
 
     Args:
         readable: as it is stored: its text, then one line for each call (`wire.message.readable`).
@@ -145,7 +145,7 @@ def written_edits(prose: str) -> tuple[Call, ...]:
 
 def is_machine(said: Sequence[str]) -> bool:
     """
-    Whether what stands as a user's messages is what a program returns: most begin, or end, with the same line.
+    Whether a user's messages are what a program returns: most begin, or end, with the same line.
 
     Agents that call no tools run what their model writes, and send back what came of it in the user's name.
     """
@@ -188,7 +188,7 @@ def outcome_of(result: str, command: str = "") -> tuple[str, bool]:
     Tests that passed and failed, an exit code other than 0, the first line of an error, or what was installed or
     committed; "" where it tells nothing of it, and where the command only shows something.
     """
-    if _LOOKS.match(command):
+    if only_looks(command):
         return "", False
     looked_at = result if len(result) <= RESULT_CHARS else result[: RESULT_CHARS // 2] + result[-RESULT_CHARS // 2 :]
     code = next((match[1] for match in _EXIT.finditer(looked_at)), "")
@@ -206,6 +206,11 @@ def outcome_of(result: str, command: str = "") -> tuple[str, bool]:
     return shortened("; ".join(said), OUTCOME_CHARS), failed
 
 
+def only_looks(command: str) -> bool:
+    """Whether a command shows something and does nothing: it is typed again in a moment."""
+    return _LOOKS.match(command) is not None
+
+
 def shortened(text: str, chars: int) -> str:
     """One line of at most so many characters."""
     line = " ".join(text.split())
@@ -213,7 +218,7 @@ def shortened(text: str, chars: int) -> str:
 
 
 def _read(tool: str, arguments: Any) -> Iterator[Call]:
-    """The calls that one call makes: a patch may change several files."""
+    """The calls of files and commands in one tool call: a patch may change several files."""
     fields = arguments if isinstance(arguments, Mapping) else {"": arguments}
     text = "\n".join(_texts(arguments))
     if (plan := _plan(fields, text)) is not None and not _SHELL.search(tool):
@@ -233,6 +238,7 @@ def _read(tool: str, arguments: Any) -> Iterator[Call]:
 
 
 def _act(tool: str, fields: Mapping[str, Any], path: str) -> Act:
+    """What a tool does with a file, by its name and its fields."""
     if not path:
         return Act.OTHER
     if _DELETES.search(tool):
@@ -257,6 +263,7 @@ def _path(fields: Mapping[str, Any]) -> str:
 
 
 def _command(tool: str, fields: Mapping[str, Any], text: str) -> str:
+    """The shell command that a tool call runs; "" where it runs none."""
     for name in COMMANDS & fields.keys():
         value = fields[name]
         if isinstance(value, str) and value.strip():
@@ -276,17 +283,17 @@ def _plan(fields: Mapping[str, Any], text: str) -> str | None:
             told = [
                 (str(step.get("status", "")), next((str(step[f]) for f in STEP if step.get(f)), "")) for step in steps
             ]
-            return _steps([(_mark(status), what) for status, what in told if what])
+            return _steps([(_state_mark(status), what) for status, what in told if what])
     boxes = _STEP.findall(text)
     return _steps([(mark.strip(), what) for mark, what in boxes]) if len(boxes) > 1 else None
 
 
-def _mark(status: str) -> str:
+def _state_mark(status: str) -> str:
     return {"completed": "x", "done": "x", "in_progress": "~", "in-progress": "~"}.get(status.lower(), "")
 
 
 def _steps(steps: Sequence[tuple[str, str]]) -> str:
-    """Open steps first: what is done needs doing no more; "" where none is open."""
+    """The steps of a plan as text, open ones first; "" where none is open."""
     is_done = [mark.lower() in ("x", "✓", "✔") for mark, _ in steps]
     left = [(mark, what) for (mark, what), done in zip(steps, is_done, strict=True) if not done][:PLAN_STEPS]
     told = [f"[{'~' if mark else ' '}] {shortened(what, STEP_CHARS)}" for mark, what in left]

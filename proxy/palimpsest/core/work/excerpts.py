@@ -30,6 +30,7 @@ JOINT = ", "  # between two excerpts of one message
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _TOKEN = re.compile(r"\S+")
 _STEPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0))
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _EDGES = "`\"'(),;{}[]*|<> "
 _ENDS = _EDGES + ".:"  # and what closes a sentence
 
@@ -103,6 +104,7 @@ def chosen(
         return offer.held if offer.head in opened else {**dict.fromkeys(headed[offer.head], False), **offer.held}
 
     def gain(offer: Excerpt) -> float:
+        """What an excerpt adds of the names that are needed, per token of its cost."""
         new = 0.0
         for name, full in held(offer).items():
             more = (1.0 if full else bare[name]) - worth.get(name, 0.0)
@@ -194,7 +196,25 @@ def _stretches(line: str, start: int, stop: int) -> Iterator[str]:
     for low, high in dict.fromkeys(chain(whole, around)):
         stretch = " ".join(line[tokens[low][0] : tokens[high][1]].split())
         if len(stretch) <= LINE_CHARS + (stop - start):
-            yield stretch.lstrip(_EDGES).rstrip(_ENDS)
+            yield _closed(stretch).lstrip(_EDGES).rstrip(_ENDS)
+
+
+def _closed(stretch: str) -> str:
+    """A stretch without the brackets and quotation marks whose other half was cut off."""
+    opened: list[int] = []
+    lone: list[int] = []
+    for at, sign in enumerate(stretch):
+        if sign in _BRACKETS:
+            opened.append(at)
+        elif sign in _BRACKETS.values():
+            if opened and _BRACKETS[stretch[opened[-1]]] == sign:
+                opened.pop()
+            else:
+                lone.append(at)
+    lone += opened + [stretch.rfind(mark) for mark in '`"' if stretch.count(mark) % 2]
+    if not lone:
+        return stretch
+    return " ".join("".join(" " if at in lone else sign for at, sign in enumerate(stretch)).split())
 
 
 def _is_beside(name: str, stretch: str) -> bool:

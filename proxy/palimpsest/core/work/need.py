@@ -54,13 +54,13 @@ class LostText:
 
     @property
     def text(self) -> str:
-        """All that it says."""
+        """All that the message says, calls included."""
         return f"{self.prose}\n{self.called}" if self.called else self.prose
 
 
 def mentioned(lost: Sequence[LostText], heads: Sequence[str], seen: Set[str]) -> dict[str, Mentions]:
     """
-    Every name of what was lost, with where it stood.
+    Every name in what was lost, with how often and where it stood.
 
     Args:
         heads: of each message the file that it is from, or "".
@@ -91,7 +91,7 @@ def words(texts: Sequence[str]) -> frozenset[str]:
 
 def signals(name: str, one: Mentions, count: int, known: Set[str], changed: Set[str]) -> tuple[float, ...]:
     """
-    What tells whether a name is needed, in the order of `WEIGHTS`.
+    The signals of whether a name is needed, in the order of `WEIGHTS`.
 
     Args:
         count: of messages that were lost.
@@ -115,6 +115,6 @@ def signals(name: str, one: Mentions, count: int, known: Set[str], changed: Set[
 
 
 def need(name: str, one: Mentions, count: int, known: Set[str], changed: Set[str]) -> float:
-    """The probability, 0..1; arguments as of `signals`."""
+    """The probability that a name is needed, 0..1; arguments as of `signals`."""
     odds = sum(map(mul, WEIGHTS.values(), (*signals(name, one, count, known, changed), 1.0)))
     return 1 / (1 + exp(-odds))

@@ -1,6 +1,4 @@
-"""
-Where work goes on: the branch that is checked out, and the addresses and ports on which something listens.
-"""
+"""Where work goes on: the branch that is checked out, and the addresses and ports on which something listens."""
 
 from __future__ import annotations
 

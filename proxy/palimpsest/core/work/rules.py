@@ -43,6 +43,11 @@ _TELLS = re.compile(
 _FORBIDS = re.compile(r"(?i)\b(?:never|do not|don't|must not|mustn't|no longer|avoid|stop)\b")
 _VALUE = re.compile(r"(?i)\b(?:in|with|as|to|under|by|at|than|me|every) (?:the |an? |at most )?([\w.+#-]+\w)")
 _IDLE = frozenset(query_terms("always never now every time whenever future default remember sure make ever"))  # stems
+_PASTED = re.compile(  # fenced, quoted, or a comment of code
+    r"```.*?(?:```|\Z)|^[ \t]*(?:[+-][ \t]*)?(?://|/\*|\*/|>)[^\n]*$", re.MULTILINE | re.DOTALL
+)
+_DIFFERENCE = re.compile(r"^(?:diff --git |@@ -\d)", re.MULTILINE)
+_CHANGED = re.compile(r"^(?:[-+ \t@\\]|diff |index )[^\n]*$", re.MULTILINE)
 _MARKUP = re.compile(r"^[\s>*#\-\d.)]+")
 
 
@@ -87,6 +92,7 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
 
 
 def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Rule]:
+    """The sentences of a text that state a lasting rule."""
     found = []
     lasts = _ORDERS if is_file else _LASTS
     for sentence in _SENTENCE.findall(text) if lasts.search(text) else ():
@@ -100,13 +106,14 @@ def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Ru
 
 
 def _untagged(text: str) -> str:
-    """A text without what clients put into it between tags, and without the rules of files."""
+    """A text without what clients put into it between tags, without the rules of files, and without pasted code."""
     parts, at = [], 0
     while tag := _TAG.search(text, at):
         stop = text.find(close := f"</{tag[1]}>", tag.end())
         parts.append(text[at : tag.start() if stop >= 0 else tag.end()])
         at = stop + len(close) if stop >= 0 else tag.end()
-    return _FILE.sub("", "".join([*parts, text[at:]]))
+    text = _PASTED.sub("", _FILE.sub("", "".join([*parts, text[at:]])))
+    return _CHANGED.sub("", text) if _DIFFERENCE.search(text) else text
 
 
 def _asks(rule: str) -> bool:
@@ -117,7 +124,7 @@ def _asks(rule: str) -> bool:
 
 
 def _replaces(new: _Rule, old: _Rule) -> bool:
-    """Whether an earlier rule no longer holds beside a later one, or says nothing that it does not say."""
+    """Whether a later rule replaces an earlier one, or says all of it."""
     if new.about == old.about:
         return bool(new.about)
     shared, both_forbid = new.about & old.about, new.forbids and old.forbids

@@ -1,6 +1,4 @@
-"""
-Claims: what a model says that messages say, before anybody has looked whether they do.
-"""
+"""Claims: what a model says that messages say, before anybody has looked whether they do."""
 
 from __future__ import annotations
 
@@ -50,8 +48,10 @@ def verified(claims: Sequence[Claim], segment: Sequence[SourceMessage], statisti
     return items
 
 
-def worth_most(items: Sequence[Item], budget_tokens: int, count: Count, statistics: TermStatistics) -> tuple[Item, ...]:
-    """As many as the budget holds: those that tell most that is new for their length, in order of the conversation."""
+def select_by_information(
+    items: Sequence[Item], budget_tokens: int, count: Count, statistics: TermStatistics
+) -> tuple[Item, ...]:
+    """Select items by what they tell that is new for their length, until the budget is full, in order."""
     said: set[str] = set()
     left = [(item, frozenset(query_terms(item.text)), cost(item, count)) for item in items]
     kept: list[Item] = []
@@ -66,11 +66,13 @@ def worth_most(items: Sequence[Item], budget_tokens: int, count: Count, statisti
     return in_order(kept)
 
 
-def evidence(items: Sequence[Item], budget_tokens: int, count: Count, weights: Weights = PAPER) -> tuple[Item, ...]:
+def select_by_utility(
+    items: Sequence[Item], budget_tokens: int, count: Count, weights: Weights = PAPER
+) -> tuple[Item, ...]:
     """
-    As many as the budget holds by u(e) of WhenLoss (equation 5), in order of the conversation.
+    Select items by u(e) of WhenLoss (equation 5) until the budget is full, in order of the conversation.
 
-    What tells of the same place is told once, in its longest form, and counts for all questions that it answers.
+    Of items whose spans overlap the longest is kept, and covers the questions of all of them.
     """
     merged: list[tuple[Item, int]] = []
     for item in sorted(items, key=lambda item: -len(item.text)):
@@ -93,11 +95,12 @@ def evidence(items: Sequence[Item], budget_tokens: int, count: Count, weights: W
 
 
 def in_order(items: Sequence[Item]) -> tuple[Item, ...]:
-    """Items in order of the conversation."""
+    """The items by where their first span stands in the conversation."""
     return tuple(sorted(items, key=lambda item: (item.sources[0].occurrence, item.sources[0].start)))
 
 
 def _utility(item: Item, coverage: int, said: set[str], weights: Weights) -> float:
+    """Utility u(e) of an item, given the terms of the items that were selected before it."""
     words = item.text.split()
     terms = set(query_terms(item.text))
     specificity = min(1.0, sum(len(cue.text.split()) for cue in cues(item.text)) / len(words))
@@ -105,6 +108,7 @@ def _utility(item: Item, coverage: int, said: set[str], weights: Weights) -> flo
 
 
 def _overlap(a: Sequence[Span], b: Sequence[Span]) -> bool:
+    """Whether a span of one shares characters with a span of the other."""
     return any(
         one.occurrence == other.occurrence and one.start < other.stop and other.start < one.stop
         for one in a

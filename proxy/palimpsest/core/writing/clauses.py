@@ -105,6 +105,7 @@ def _prose(text: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def _clauses_of(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The spans of the clauses of a sentence, cut at joints and trimmed."""
     cuts = [start]
     for joint in _JOINT.finditer(text, start, stop):
         if joint.start() - cuts[-1] >= CLAUSE_CHARS and stop - joint.end() >= CLAUSE_CHARS:

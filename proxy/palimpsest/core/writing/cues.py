@@ -72,6 +72,7 @@ def cues(text: str) -> tuple[Cue, ...]:
 
 
 def _cues(text: str) -> Iterator[Cue]:
+    """The times, counts, names and marks of a text that a question could ask for."""
     for found in _WHEN.finditer(text):
         yield Cue(Kind.WHEN, found[0])
     for found in _NUMBER.finditer(_WHEN.sub(lambda m: " " * len(m[0]), text)):

@@ -1,6 +1,4 @@
-"""
-What all writers share: how they count, and what they are given.
-"""
+"""What all writers share: how they count, and what they are given."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ class Weights:
     probes: int = PROBES
 
     def utility(self, coverage: float, specificity: float, redundancy: float) -> float:
-        """Of a piece of evidence: questions that it supports, and shares of its words that name and that repeat."""
+        """Utility of evidence, by the questions it supports, and how much of it is specific or redundant."""
         return self.coverage * coverage + self.specificity * specificity - self.redundancy * redundancy
 
 
@@ -45,5 +43,5 @@ def cost(item: Item, count: Count) -> int:
 
 
 def share(message: SourceMessage) -> float:
-    """How much one clause of a message counts, 0..1: a document is not what somebody told."""
+    """How much one clause of a message counts, 0..1: less in long documents."""
     return min(1.0, LONG_CHARS / max(len(message.text), 1))

@@ -117,7 +117,7 @@ def probes_of(units: Sequence[Unit], segment: Sequence[SourceMessage], statistic
     for at, unit in enumerate(units):
         for cue in unit.cues or (Cue(Kind.WHAT, ""),):
             asked[cue.kind, cue.text.lower() or str(at)].append(at)
-    shares = [_share(unit, segment) for unit in units]
+    shares = [_evidence_share(unit, segment) for unit in units]
     for (kind, answer), where in asked.items():
         if kind is Kind.WHAT:
             rarest = sorted((statistics.bits(term) for term in units[where[0]].terms), reverse=True)[:STATEMENT_TERMS]
@@ -134,12 +134,12 @@ def utility(unit: Unit, covered: Sequence[Probe], said: Set[str], weights: Weigh
     return weights.utility(coverage, unit.specificity, len(unit.terms & said) / len(unit.terms))
 
 
-def _share(unit: Unit, segment: Sequence[SourceMessage]) -> float:
+def _evidence_share(unit: Unit, segment: Sequence[SourceMessage]) -> float:
     return share(segment[unit.clause.message]) * (QUESTION_SHARE if unit.clause.text.endswith(QUESTION_MARKS) else 1.0)
 
 
 def _coverage(probes: Sequence[Probe], units: Sequence[Unit], chosen: Mapping[int, Kind]) -> dict[int, list[Probe]]:
-    """The evidence of the probes that are not answered yet: the clause that answers most, the shortest of several."""
+    """For each clause, the probes that it is to answer: of several the clause that answers most, then the shortest."""
     likeliest = probes[0].likelihood or 1.0
     covers: dict[int, list[Probe]] = defaultdict(list)
     for probe in probes:
@@ -152,7 +152,7 @@ def _coverage(probes: Sequence[Probe], units: Sequence[Unit], chosen: Mapping[in
 def _items(
     units: Sequence[Unit], chosen: Mapping[int, Kind], segment: Sequence[SourceMessage], statistics: TermStatistics
 ) -> Iterator[Item]:
-    """Clauses of one sentence that were all chosen are one item."""
+    """Items of the chosen clauses; those of one sentence make one item."""
     for _, of_sentence in groupby(sorted(chosen), key=lambda at: units[at].clause.sentence):
         ats = [*of_sentence]
         yield _item(ats, chosen[ats[0]], units, segment, statistics)
@@ -161,6 +161,7 @@ def _items(
 def _item(
     ats: Sequence[int], kind: Kind, units: Sequence[Unit], segment: Sequence[SourceMessage], statistics: TermStatistics
 ) -> Item:
+    """One item of several units that answer the same kind of question."""
     first = units[ats[0]]
     text = joined([first.text, *(units[at].clause.text for at in ats[1:])])
     spans = tuple(units[at].clause.span(segment) for at in ats)
@@ -168,6 +169,7 @@ def _item(
 
 
 def _question(kind: Kind, unit: Unit, statistics: TermStatistics) -> str:
+    """The question that a unit answers: its kind, and its rarest words that are not the answer."""
     answers = {term for cue in unit.cues for term in terms(cue.text)}
     topic = sorted(unit.terms - answers, key=lambda term: (-statistics.bits(term), term))[:TOPIC_TERMS]
     words = (word.strip(".,;:!?\"'()[]*") for word in unit.clause.text.split())

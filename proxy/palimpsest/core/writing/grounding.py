@@ -33,7 +33,7 @@ _NEGATION = re.compile(
 
 def cited(text: str, segment: Sequence[SourceMessage], messages: Collection[int]) -> tuple[Span, ...]:
     """
-    Where a text was said, () where it was not.
+    The spans of the messages in which a text was said; empty where it was not.
 
     Args:
         text: what is to be stored.

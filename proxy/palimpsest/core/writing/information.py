@@ -1,6 +1,4 @@
-"""
-Self-information of terms: how much a word tells, by how few of a tenant's passages hold it.
-"""
+"""Self-information of terms: how much a word tells, by how few of a tenant's passages hold it."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def write(
         # A topic of one turn has a share for less than it says: its best statement may take from the next topic's.
         chosen = _extract(spoken, segment, int(room) - entry, int(room + following) - entry, count, statistics)
         if chosen:
-            item = Item(_told(chosen), tuple(clause.span(segment) for clause in chosen), topic=named)
+            item = Item(_lines_of(chosen), tuple(clause.span(segment) for clause in chosen), topic=named)
             spent = cost(item, count)
             if spent <= room + following:
                 room -= spent
@@ -131,7 +131,7 @@ def filled(
     compress: Compress | None = None,
     vectors: Floats | None = None,
 ) -> int:
-    """How many of these messages, the first, fill the short-term buffer once; 0: they do not yet. See `batches`."""
+    """How many of the first messages fill the short-term buffer once; 0: they do not yet. See `batches`."""
     first = next(batches(unread, count, statistics, buffers, compress, vectors, is_over=False), ())
     return first[-1].messages[-1] + 1 if first else 0
 
@@ -170,17 +170,17 @@ def _topics(
             cuts = boundaries([" ".join(held.texts) for held in sensory], statistics, near)
             cuts = cuts or [len(sensory) - 1]  # one topic fills the buffer: it is given away, but for its last turn
             for start, stop in zip([0, *cuts[:-1]], cuts, strict=True):
-                yield _topic(sensory[start:stop])
+                yield _topic_of_turns(sensory[start:stop])
             sensory = sensory[cuts[-1] :]
             first = at + 1 - len(sensory)
     if sensory and is_over:
         near = None if vectors is None else vectors[first:]
         cuts = boundaries([" ".join(held.texts) for held in sensory], statistics, near)
         for start, stop in zip([0, *cuts], [*cuts, len(sensory)], strict=True):
-            yield _topic(sensory[start:stop])
+            yield _topic_of_turns(sensory[start:stop])
 
 
-def _topic(held: Sequence[_Turn]) -> tuple[Topic, int]:
+def _topic_of_turns(held: Sequence[_Turn]) -> tuple[Topic, int]:
     messages = tuple(at for turn in held for at in turn.messages)
     texts = tuple(text for turn in held for text in turn.texts)
     return Topic(messages, texts), sum(turn.tokens for turn in held)
@@ -224,8 +224,8 @@ def _extract(
     return [spoken[at] for at in sorted(chosen)]
 
 
-def _told(chosen: Sequence[Clause]) -> str:
-    """A line each for what a speaker says in a row."""
+def _lines_of(chosen: Sequence[Clause]) -> str:
+    """The chosen statements as text, a line for each run of one speaker."""
     lines = []
     for (_, speaker), said in groupby(chosen, key=lambda clause: (clause.role, clause.speaker)):
         text = joined([clause.text for clause in said])

@@ -37,11 +37,11 @@ def boundaries(turns: Sequence[str], statistics: TermStatistics, vectors: Floats
         turns: texts, of which gaps are compared with one another.
         vectors: (n, d), unit length, one a turn, which count as much as words; None: words alone decide.
     """
-    bags = [_bag(turn, statistics) for turn in turns]
+    bags = [_term_weights(turn, statistics) for turn in turns]
     cohesion = [_cosine(_sum(bags[before]), _sum(bags[behind])) for before, behind in _sides(len(turns))]
     alike = _standardised(cohesion)
     if vectors is not None:
-        alike = (alike + _standardised([_near(vectors[a], vectors[b]) for a, b in _sides(len(turns))])) / 2
+        alike = (alike + _standardised([_mean_cosine(vectors[a], vectors[b]) for a, b in _sides(len(turns))])) / 2
     dips = [at for at in range(len(alike)) if _is_lowest(alike, at) and alike[at] < -LEAST_DIP]
     return [at + 1 for at in dips if cohesion[at] < MOST_COHESIVE]
 
@@ -61,34 +61,37 @@ def label(texts: Sequence[str], statistics: TermStatistics, words: int = 3) -> s
 
 
 def _sides(turns: int) -> Iterator[tuple[slice, slice]]:
-    """What is compared at each gap: the turns before it and those behind."""
+    """The slices of turns that are compared at each gap: before it and behind."""
     for at in range(1, turns):
         yield slice(max(0, at - WINDOW_TURNS), at), slice(at, at + WINDOW_TURNS)
 
 
 def _standardised(values: Sequence[float]) -> Floats:
-    """In standard deviations from their mean; 0 where all are the same."""
+    """Values in standard deviations from their mean; 0 where all are the same."""
     found = np.array(values)
     return (found - found.mean()) / (found.std() + SAME) if len(found) else found
 
 
-def _near(before: Floats, behind: Floats) -> float:
-    """Cosine of the mean vectors."""
+def _mean_cosine(before: Floats, behind: Floats) -> float:
+    """The cosine of the mean of some vectors and the mean of others."""
     a, b = before.sum(axis=0), behind.sum(axis=0)
     return float(a @ b) / max(float(np.linalg.norm(a) * np.linalg.norm(b)), SAME)
 
 
 def _is_lowest(alike: Floats, at: int) -> bool:
+    """Whether a value is a local minimum; of equal neighbours only the last is one."""
     before = alike[at - 1] if at else float("inf")
     behind = alike[at + 1] if at + 1 < len(alike) else float("inf")
     return bool(alike[at] <= before and alike[at] < behind)
 
 
-def _bag(text: str, statistics: TermStatistics) -> Vector:
+def _term_weights(text: str, statistics: TermStatistics) -> Vector:
+    """The terms of a text, each weighted by its count times its bits of information."""
     return {term: count * statistics.bits(term) for term, count in Counter(query_terms(text)).items()}
 
 
 def _sum(bags: Sequence[Vector]) -> Vector:
+    """The sum of weights by term."""
     whole: dict[str, float] = {}
     for bag in bags:
         for term, weight in bag.items():

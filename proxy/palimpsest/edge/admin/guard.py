@@ -164,7 +164,12 @@ async def _json_object(request: Request) -> dict[str, Any]:
         body = None
     if not isinstance(body, dict):
         raise Refused(400, "the body must be a JSON object")
-    return body
+    # JSON has one kind of number: 3.0 is the integer 3 to JSON Schema, and to clients that know no integers.
+    return {name: int(told) if _is_integer(told) else told for name, told in body.items()}
+
+
+def _is_integer(told: object) -> bool:
+    return isinstance(told, float) and told.is_integer() and abs(told) < 2**53  # above, a float is not one integer
 
 
 def _refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:

@@ -1,6 +1,4 @@
-"""
-Health over HTTP, for people: the same as `/readyz`, with status 200; and the OpenAPI document.
-"""
+"""Health over HTTP, for people: the same as `/readyz`, with status 200; and the OpenAPI document."""
 
 from __future__ import annotations
 

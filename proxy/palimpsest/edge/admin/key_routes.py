@@ -1,6 +1,4 @@
-"""
-Proxy keys over HTTP, for the operator: make, list and revoke them. Every worker knows it within a second.
-"""
+"""Proxy keys over HTTP, for the operator: make, list and revoke them. Every worker knows it within a second."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-An application that is built with its first request: the admin API, which few starts need and all would wait for.
-"""
+"""An application that is built with its first request: the admin API, which few starts need and all would wait for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Memories over HTTP: the passages that can be found, each with the turn that it comes from.
-"""
+"""Memories over HTTP: the passages that can be found, each with the turn that it comes from."""
 
 from __future__ import annotations
 

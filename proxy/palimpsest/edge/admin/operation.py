@@ -19,7 +19,7 @@ from pydantic import Field
 from starlette.requests import Request
 
 from palimpsest.domain.frozen import described_fields, frozen
-from palimpsest.domain.ports import Preparer, Retriever
+from palimpsest.domain.ports import Retriever, TurnTaker
 from palimpsest.edge.access import Caller
 from palimpsest.edge.admin.probe_routes import ReadinessProbe
 from palimpsest.edge.open_turns import OpenTurns
@@ -169,7 +169,7 @@ class Parts:
     retriever: Retriever
     readiness_probe: ReadinessProbe
     policies: PolicyReload
-    preparer: Preparer
+    preparer: TurnTaker
     open_turns: OpenTurns
     key_of: KeyOf
     default_tenant: str = ""

@@ -13,6 +13,7 @@ import orjson
 from pydantic import Field
 
 from palimpsest.core.caller.credentials import is_local
+from palimpsest.domain.errors import CompactionRefused
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Refused, Routes, operation
 from palimpsest.edge.open_turns import OpenTurn
@@ -66,7 +67,10 @@ class PrepareRoutes(Routes):
         wire = wire_of("POST", f"/v1/{call.asked.api}")
         assert wire is not None
         body = orjson.dumps(call.asked.request)
-        prepared = await self._parts.preparer.prepare(headers, body, wire)
+        try:
+            prepared = await self._parts.preparer.prepare(headers, body, wire)
+        except CompactionRefused as refused:
+            raise Refused(400, str(refused)) from refused
         turn = next((value.decode() for name, value in prepared.headers if name == TURN_HEADER), "")
         if turn and prepared.listen is not None:
             self._parts.open_turns.add(turn, OpenTurn(prepared, call.caller.tenant))

@@ -1,6 +1,4 @@
-"""
-Retention over HTTP: `GET /memory/v1/retention` says what is due, and `POST` erases it now.
-"""
+"""Retention over HTTP: `GET /memory/v1/retention` says what is due, and `POST` erases it now."""
 
 from __future__ import annotations
 

@@ -20,11 +20,13 @@ from palimpsest.edge.admin.forget_routes import ForgetRoutes
 from palimpsest.edge.admin.guard import Guard, PathEndpoint, UnknownPath
 from palimpsest.edge.admin.health_routes import DocumentRoutes, HealthRoutes
 from palimpsest.edge.admin.key_routes import KeyRoutes
+from palimpsest.edge.admin.link_routes import LinkRoutes
 from palimpsest.edge.admin.loss_routes import LossRoutes
 from palimpsest.edge.admin.memory_routes import MemoryRoutes
 from palimpsest.edge.admin.operation import PREFIX, Operation, Parts, Routes, operations_of
 from palimpsest.edge.admin.policy_routes import PolicyRoutes, SwitchRoutes
 from palimpsest.edge.admin.prepare_routes import PrepareRoutes
+from palimpsest.edge.admin.reminder_routes import ReminderRoutes
 from palimpsest.edge.admin.retention_routes import RetentionRoutes
 from palimpsest.edge.admin.retire_routes import RetireRoutes
 from palimpsest.edge.admin.search_routes import SearchRoutes, TrailRoutes
@@ -33,8 +35,18 @@ from palimpsest.edge.admin.turn_routes import TurnRoutes
 
 RESOURCES: tuple[type[Routes], ...] = (
     *(ConversationRoutes, TurnRoutes, LossRoutes, PrepareRoutes, MemoryRoutes, SearchRoutes, TrailRoutes, ForgetRoutes),
-    *(RetireRoutes, RetentionRoutes, PolicyRoutes, KeyRoutes, SwitchRoutes, SessionRoutes, StatsRoutes, CostRoutes),
-    HealthRoutes,
+    *(
+        ReminderRoutes,
+        RetireRoutes,
+        RetentionRoutes,
+        PolicyRoutes,
+        KeyRoutes,
+        SwitchRoutes,
+        SessionRoutes,
+        StatsRoutes,
+        CostRoutes,
+    ),
+    *(HealthRoutes, LinkRoutes),
 )
 
 OfFeature = Callable[[Parts], Routes]

@@ -1,6 +1,4 @@
-"""
-Search over HTTP: what recall would find, and at which stage a statement got lost on its way into a request.
-"""
+"""Search over HTTP: what recall would find, and at which stage a statement got lost on its way into a request."""
 
 from __future__ import annotations
 

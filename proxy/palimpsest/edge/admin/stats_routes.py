@@ -1,6 +1,4 @@
-"""
-Statistics over HTTP: how large the store is, how far behind its index, and what requests cost.
-"""
+"""Statistics over HTTP: how large the store is, how far behind its index, and what requests cost."""
 
 from __future__ import annotations
 

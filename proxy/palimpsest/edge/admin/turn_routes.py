@@ -1,6 +1,4 @@
-"""
-Turns over HTTP: requests and their answers, what was decided for each, and what was added to it.
-"""
+"""Turns over HTTP: requests and their answers, what was decided for each, and what was added to it."""
 
 from __future__ import annotations
 
@@ -107,6 +105,7 @@ class ShownMessage:
     role: Annotated[str, Field(description="Role: `user`, `assistant`, `tool`, `system` ...")]
     text: Annotated[str, Field(description="Text, with credentials redacted; empty if it was erased.")]
     is_answer: Annotated[bool, Field(description="Whether it answers this request.")]
+    created_at: Annotated[float, Field(description="When it was stored, Unix seconds.")]
     state: Annotated[str, Field(description="`stored`, `retired` (may be restored) or `erased`.")]
 
 
@@ -120,6 +119,7 @@ class ShownBlock:
     text: Annotated[str, Field(description="The whole block, as the model saw it.")]
     tokens: Annotated[int, Field(description="Tokens of the block.")]
     occurrences: Annotated[list[int], Field(description="The messages that it quotes.")]
+    carried_by: Annotated[int, Field(description="Number of the message occurrence in front of whose text it stands.")]
     is_replayed: Annotated[bool, Field(description="Whether it is repeated in later requests.")]
 
 

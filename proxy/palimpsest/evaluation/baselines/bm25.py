@@ -42,6 +42,7 @@ class _Reader:
         self._index = BM25Okapi(words) if any(words) else None
 
     async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
+        """Fill the budget with what answers a query best; see `systems.Reader`."""
         started = perf_counter()
         if self._index is None:
             return filled((), budget_chars, started)

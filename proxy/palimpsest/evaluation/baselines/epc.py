@@ -82,7 +82,7 @@ class Epc(Summary):
     name = "epc"
 
     async def write(self, conversation: Conversation) -> list[Piece]:
-        """All that is kept: question, evidence and source."""
+        """Everything that is kept: question, evidence and source."""
         parts = segments(conversation, self._write_tokens)
         written = await asyncio.gather(*(self._units(part) for part in parts))
         return [
@@ -90,6 +90,7 @@ class Epc(Summary):
         ]
 
     async def _units(self, part: Segment) -> list[Unit]:
+        """Ask the model for probes and their evidence, and choose units within the budget."""
         probes = await self._model.complete(PROBES.format(session_turns=part.text), PROBE_TOKENS)
         prompt = EVIDENCE.format(
             max_tokens=part.max_tokens, session_id=part.session, probe_questions=probes, session_turns=part.text
@@ -100,7 +101,7 @@ class Epc(Summary):
 
 
 def merged(units: Sequence[Unit]) -> list[Unit]:
-    """Evidence that overlaps told once, in its longest form, for all the questions that it answers."""
+    """Merge units whose evidence overlaps into the longest, for all of their questions."""
     whole: list[Unit] = []
     for unit in sorted(units, key=lambda unit: -len(unit.evidence)):
         words = set(normalised(unit.evidence))
@@ -114,7 +115,7 @@ def merged(units: Sequence[Unit]) -> list[Unit]:
 
 
 def chosen(units: Sequence[Unit], max_tokens: int) -> list[Unit]:
-    """The units by utility, one at a time, as long as they fit."""
+    """Choose units by utility, one at a time, as long as they fit."""
     left = list(units)
     said: set[str] = set()
     picked: list[Unit] = []

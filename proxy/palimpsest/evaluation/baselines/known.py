@@ -1,6 +1,4 @@
-"""
-The table of baselines, by the names that `--systems` takes.
-"""
+"""The table of baselines, by the names that `--systems` takes."""
 
 from __future__ import annotations
 

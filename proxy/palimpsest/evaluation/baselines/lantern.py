@@ -140,6 +140,7 @@ class _Reader:
         self._importance = recency(ages) * never_accessed * richness * FIRST_CONFIDENCE * FIRST_SUCCESS
 
     async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
+        """Fill the budget with what answers a query best; see `systems.Reader`."""
         started = perf_counter()
         lost = self._nearest.lost(dropped)
         lists = await self.lists(query)
@@ -165,7 +166,7 @@ class _Reader:
         return self._nearest.texts
 
     def _matches(self, query: str) -> Floats:
-        """(n,): FTS5's BM25 where an entry holds a word of the query, else 0."""
+        """BM25 of FTS5 where an entry holds a word of the query, else 0: (n,)."""
         scores = np.zeros(len(self._entries))
         words = " OR ".join(f'"{word}"' for word in _words(query))
         if words:
@@ -174,7 +175,7 @@ class _Reader:
         return scores
 
     def _overlaps(self, query: str) -> Floats:
-        """(n,): shared terms and hints, of all of both (Jaccard)."""
+        """Shared terms and hints of query and entry, of all of both (Jaccard): (n,)."""
         wanted = _words(query) | hints(query)
         return np.array([len(wanted & e.hints) / max(len(wanted | e.hints), 1) for e in self._entries])
 
@@ -204,6 +205,7 @@ def _entry(turn: TurnPair) -> Entry:
 
 
 def _chunks(conversation: Conversation, turn: TurnPair) -> list[Entry]:
+    """An entry for each chunk of the long messages of a turn."""
     richness = consequence(bool(turn.tools), bool(turn.files))
     entries = []
     for at in turn.messages:
@@ -216,6 +218,7 @@ def _chunks(conversation: Conversation, turn: TurnPair) -> list[Entry]:
 
 
 def _full_text(entries: Sequence[Entry]) -> sqlite3.Connection:
+    """A full-text index of entries, in memory."""
     database = sqlite3.connect(":memory:")
     database.execute("CREATE VIRTUAL TABLE entry USING fts5(summary, content, tokenize = 'porter unicode61')")
     database.executemany("INSERT INTO entry VALUES (?, ?)", [(entry.piece.text, entry.content) for entry in entries])
@@ -223,6 +226,6 @@ def _full_text(entries: Sequence[Entry]) -> sqlite3.Connection:
 
 
 def _reciprocal_ranks(values: Floats) -> Floats:
-    """1 / (60 + rank) of what a list holds; nothing for what it does not."""
+    """1 / (60 + rank) of what a list holds; 0 for what it does not."""
     places: Rows = ranks(values)
     return np.where(values > 0, 1 / (RRF_DAMPING_RANKS + places), 0.0)

@@ -63,6 +63,7 @@ class MemGpt:
         yield _Reader(await Nearest.of(pieces, self._embedder), self._model)
 
     async def _extract(self, conversation: Conversation, batch: Sequence[int]) -> list[str]:
+        """Let the model extract memories from some messages."""
         said = [conversation.messages[at] for at in batch]
         turns = "\n".join(f"{m.role}: {m.text[:SUMMARY_CHARS_OF_MESSAGE]}" for m in said if m.text.strip())
         return _lines(await self._model.complete(EXTRACT.format(turns=turns), REPLY_TOKENS))
@@ -74,6 +75,7 @@ class _Reader:
         self._model = model
 
     async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
+        """Fill the budget with what answers a query best; see `systems.Reader`."""
         started = perf_counter()
         prompt = SEARCH.format(queries=QUERIES, context=query[-CONTEXT_CHARS:])
         queries = _lines(await self._model.complete(prompt, QUERY_TOKENS))[:QUERIES] or [query]

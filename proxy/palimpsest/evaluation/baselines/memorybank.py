@@ -45,7 +45,7 @@ class MemoryBank:
 
 
 def retention(turns: Sequence[TurnPair]) -> Floats:
-    """(n,): what is retained of each turn by the time of the last one, 0..1."""
+    """The retention of each turn at the time of the last one, 0..1: (n,)."""
     ages = (turns[-1].at - np.array([turn.at for turn in turns])) / DAY_SECONDS
     strengths = 1.0 + np.array([len(turn.hints) for turn in turns])
     retained: Floats = np.exp(-ages / strengths)
@@ -58,6 +58,7 @@ class _Reader:
         self._weights = weights
 
     async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
+        """Fill the budget with what answers a query best; see `systems.Reader`."""
         started = perf_counter()
         scores = (await self._nearest.cosines(query)) * self._weights
         rows = np.flatnonzero(self._nearest.lost(dropped))

@@ -81,7 +81,7 @@ class Summary:
         yield ByCosine(await Nearest.of(await self.write(conversation), self._embedder))
 
     async def write(self, conversation: Conversation) -> list[Piece]:
-        """All that is kept: one entry a segment."""
+        """Everything that is kept: one entry a segment."""
         parts = segments(conversation, self._write_tokens)
         written = await asyncio.gather(*(self._entry(part) for part in parts))
         return [Piece(f"[{part.date}] {text}", part.messages) for part, text in zip(parts, written, strict=True)]
@@ -97,6 +97,7 @@ class TwoPassSummary(Summary):
     name = "summary-2"
 
     async def _entry(self, part: Segment) -> str:
+        """Summarise a segment, and let the model refine the summary."""
         summary = await super()._entry(part)
         prompt = REFINE.format(max_tokens=part.max_tokens, session_turns=part.text, summary=summary)
         return await self._model.complete(prompt, part.max_tokens)

@@ -1,6 +1,4 @@
-"""
-The models that help memory, by role: made from the policy, and made anew where it changes.
-"""
+"""The models that help memory, by role: made from the policy, and made anew where it changes."""
 
 from __future__ import annotations
 
@@ -46,12 +44,12 @@ class ModelAssistants:
         self._senders: list[tuple[_LazyUpstreams, RoleModel]] = []  # of earlier policies, too, while in use
 
     def of(self, role: AssistRole) -> Assistant | None:
-        """See `Assistants`."""
+        """The model in a role, as the policy has it; None: none."""
         return self._models.get(role)
 
     @property
     def trouble(self) -> str:
-        """Which daily caps are reached; "": none."""
+        """The daily caps that are reached, in words; "": none."""
         return "; ".join(filter(None, (model.trouble for model in self._models.values())))
 
     async def apply(self, policy: Policy) -> None:
@@ -78,7 +76,7 @@ class ModelAssistants:
             await sender.close()
 
     async def open(self) -> None:
-        """Load what asking takes, LiteLLM for one, so that the first call need not wait for it."""
+        """Load what models are asked with (LiteLLM, for one), so that the first call need not wait."""
         for sender, _ in [*self._senders]:
             await sender.open()
 
@@ -98,14 +96,14 @@ class _LazyUpstreams:
         self._is_open = False
 
     async def open(self) -> None:
-        """Open them, unless that is done."""
+        """Open the connections, unless that is done."""
         async with self._opening:
             if not self._is_open:
                 await self._upstreams.__aenter__()
                 self._is_open = True
 
     async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
-        """See `Sender`."""
+        """Ask an upstream; see `Sender`."""
         if not self._is_open:
             await self.open()
         return await self._upstreams.send(model, method, target, headers, body)
@@ -117,7 +115,7 @@ class _LazyUpstreams:
 
 
 def _upstream(role: str, policy: AssistantPolicy, upstreams: Mapping[str, UpstreamPolicy]) -> UpstreamPolicy:
-    """Whom to ask: an upstream of the policy for any model, or one that LiteLLM asks."""
+    """The upstream of a role: one of the policy for any model, or one that LiteLLM asks."""
     if policy.upstream:
         return upstreams[policy.upstream].model_copy(update={"models": ("*",), "wire": "any"})
     # LiteLLM refuses what a model does not take, unless it may leave it out

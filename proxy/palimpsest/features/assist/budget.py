@@ -15,7 +15,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import Price
-from palimpsest.store.engine import Engine, Transaction
+from palimpsest.store.engine import Engine, Transaction, nobody
 from palimpsest.store.operation.assist_usage import AssistUsage, add, day_of, used
 
 FREE = Price(0.0, 0.0)
@@ -49,7 +49,7 @@ class Budget:
 
     @property
     def trouble(self) -> str:
-        """Which cap is reached today, and what follows; "": none."""
+        """The cap that is reached today, and what follows, in words; "": none."""
         day, cap = self._spent
         if day != day_of(self._clock()):
             return ""
@@ -73,13 +73,15 @@ class Budget:
         usage = AssistUsage(1, 0, prompt_tokens, completion_tokens, self._price.of(prompt_tokens, completion_tokens))
 
         def work(transaction: Transaction) -> str:
+            """Add the usage unless a cap is reached; the cap that is, or ""."""
+            transaction.keep_order("assist_usage")  # two bookings do not both take what is left
             cap = self._reached(used(transaction.read, day, self._role), usage)
             if not cap:
                 add(transaction, day, self._role, tenant, usage)
             return cap
 
         try:
-            cap = await self._database.transact(work)
+            cap = await self._database.transact(work, nobody)
         except MemoryFault as fault:
             raise AssistFault(
                 f"asking the model of {self._role}: its use cannot be counted: {fault}", "failed"
@@ -106,7 +108,7 @@ class Budget:
             dollars - booked.dollars,
         )
         work = partial(add, day=booking.day, role=self._role, tenant=booking.tenant, usage=difference)
-        await self._database.transact(work)
+        await self._database.transact(work, nobody)
         return dollars
 
     def _reached(self, before: AssistUsage, more: AssistUsage) -> str:

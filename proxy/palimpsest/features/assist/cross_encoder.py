@@ -40,10 +40,7 @@ class CrossEncoder:
             from fastembed.rerank.cross_encoder import TextCrossEncoder  # late: half a second, and only who wants one
 
             self._model = TextCrossEncoder(
-                name,
-                threads=THREADS,
-                providers=["CPUExecutionProvider"],
-                specific_model_path=str(folder),
+                name, threads=THREADS, providers=["CPUExecutionProvider"], specific_model_path=str(folder)
             )
         except Exception as cause:  # the libraries raise whatever they like over a damaged file
             raise MemoryFault(f"{doing}: {cause}") from cause

@@ -1,6 +1,4 @@
-"""
-What language models and the refinement of recall add to a running memory.
-"""
+"""What language models and the refinement of recall add to a running memory."""
 
 from __future__ import annotations
 
@@ -52,6 +50,7 @@ class AssistExtension(Extension):
                 await self._selector.close()
 
     def _choose(self, policy: Policy) -> None:
+        """Make the controller and the selector that a policy asks for."""
         self._policy = policy
         if policy.recall.controller != "off" and self.planner is None:
             self.planner = QueryController(lambda: self._policy.recall, self._models, self._memory.clock)

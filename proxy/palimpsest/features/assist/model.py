@@ -93,15 +93,16 @@ class RoleModel:
 
     @property
     def trouble(self) -> str:
-        """Which cap is reached today; "": none."""
+        """The cap that is reached today, in words; "": none."""
         return self._budget.trouble
 
     async def answer(self, prompt: Prompt, tenant: str) -> Json:
-        """See `Assistant`."""
+        """Ask the model for a JSON object by the prompt's schema; raises AssistFault."""
         async with self._room:
-            return await self._in_room(prompt, tenant)
+            return await self._answer_in_time(prompt, tenant)
 
-    async def _in_room(self, prompt: Prompt, tenant: str) -> Json:
+    async def _answer_in_time(self, prompt: Prompt, tenant: str) -> Json:
+        """Ask the model within its time limit, and count how it ended."""
         self._refuse_while_resting()
         started, outcome = perf_counter(), "cancelled"
         self.running += 1
@@ -126,7 +127,7 @@ class RoleModel:
             self._learn(outcome)
 
     async def _answer(self, prompt: Prompt, tenant: str) -> Json:
-        """What was asked for, at the second attempt if the first answer is something else."""
+        """Ask for an object, and a second time if the first answer is something else."""
         messages = messages_of(prompt)
         said = await self._said(prompt, messages, tenant)
         try:
@@ -142,7 +143,7 @@ class RoleModel:
             raise self._fault("it refuses", "refused") from None
 
     async def _said(self, prompt: Prompt, messages: list[Json], tenant: str) -> Said:
-        """One answer, in the form that the provider takes, after as many attempts as are allowed."""
+        """One answer, after as many attempts as are allowed."""
         for attempt in count():
             is_last = attempt >= self._policy.retries
             try:
@@ -162,7 +163,7 @@ class RoleModel:
         raise AssertionError("unreachable")
 
     async def _accepted(self, prompt: Prompt, messages: list[Json], tenant: str) -> Said | _Refusal:
-        """An answer in the first form that the provider takes; which one that is stays known."""
+        """Ask in each form until the provider takes one, which is kept for later calls."""
         while True:
             answer = await self._asked(prompt, messages, tenant)
             if isinstance(answer, Said):
@@ -176,7 +177,7 @@ class RoleModel:
             self._form += 1
 
     async def _asked(self, prompt: Prompt, messages: list[Json], tenant: str) -> Said | _Refusal:
-        """One request, counted. A cancelled one stays as it was booked: nobody knows what it used."""
+        """Send one request, and count its cost; a cancelled one stays booked in full."""
         body = orjson.dumps({"model": self._policy.model, "messages": messages} | FORMS[self._form](prompt))
         booking = await self._budget.book(tenant, estimated_tokens(messages), prompt.most_tokens)
         try:
@@ -200,6 +201,7 @@ class RoleModel:
         return said
 
     async def _sent(self, body: bytes) -> bytes | _Refusal:
+        """Send a request: the whole body of the answer, or how the provider refused."""
         try:
             answer = await self._sender.send(self._policy.model, "POST", TARGET, HEADERS, body)
         except NotServed as cause:
@@ -245,7 +247,7 @@ class RoleModel:
             raise self._fault(f"it is not asked for {seconds:.0f} s more, because it failed", self._rests_for)
 
     def _learn(self, outcome: str) -> None:
-        """Count failures in a row; behind the deadline of recall a call is cancelled, which is one as well."""
+        """Count failures in a row, cancelled calls among them, and pause after too many."""
         if outcome not in ("timeout", "unreachable", "rate_limited", "cancelled"):
             self._failures = 0
             return
@@ -257,6 +259,7 @@ class RoleModel:
             )
 
     def _rest(self, why: AssistFailure, seconds: float) -> None:
+        """Do not ask the model for so long, unless a longer pause goes on already."""
         until = asyncio.get_running_loop().time() + min(seconds, LONGEST_PAUSE_SECONDS)
         if until > self._rests_until:
             self._rests_until, self._rests_for = until, why

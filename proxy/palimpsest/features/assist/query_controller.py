@@ -1,6 +1,4 @@
-"""
-The controller of recall: plans how a question is looked up, by rules or by a model, in a part of the time left.
-"""
+"""The controller of recall: plans how a question is looked up, by rules or by a model, in a part of the time left."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ from palimpsest.domain.errors import AssistFault
 from palimpsest.domain.ports import Assistants, Clock, Prompt, object_schema
 from palimpsest.settings.policy import RecallPolicy
 
-PLANNING_SHARE = (
-    0.4  # of the time until the deadline that a model may take; the look-up and the selection need the rest
-)
+PLANNING_SHARE = 0.4  # of the time until the deadline that a model may take; look-up and selection need the rest
 
 MESSAGE_CHARS = 2000  # of the message; the beginning says what is wanted
 ANSWER_TOKENS = 300

@@ -67,12 +67,12 @@ def tokens_of(text: str) -> int:
 
 def exact(prompt: Prompt) -> Json:
     """A body that asks the provider to hold the answer to its whole schema, limits included."""
-    return plain(prompt) | _held_to(prompt.name, prompt.schema)
+    return plain(prompt) | _format_of_schema(prompt.name, prompt.schema)
 
 
 def structured(prompt: Prompt) -> Json:
     """A body that asks the provider to hold the answer to what every provider understands of a schema."""
-    return plain(prompt) | _held_to(prompt.name, _structure(prompt.schema))
+    return plain(prompt) | _format_of_schema(prompt.name, _structure(prompt.schema))
 
 
 def plain(prompt: Prompt) -> Json:
@@ -82,7 +82,7 @@ def plain(prompt: Prompt) -> Json:
 
 def reasoning(prompt: Prompt) -> Json:
     """A body for reasoning models: no temperature, and `max_completion_tokens`."""
-    return {"max_completion_tokens": prompt.most_tokens, "stream": False} | _held_to(
+    return {"max_completion_tokens": prompt.most_tokens, "stream": False} | _format_of_schema(
         prompt.name, _structure(prompt.schema)
     )
 
@@ -96,7 +96,7 @@ FORMS: tuple[Callable[[Prompt], Json], ...] = (exact, structured, reasoning, pla
 """In the order in which they are tried with a provider that refuses; the first that it takes is kept."""
 
 
-def _held_to(name: str, schema: Json) -> Json:
+def _format_of_schema(name: str, schema: Json) -> Json:
     return {"response_format": {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}}
 
 

@@ -53,7 +53,7 @@ class Selector:
 
     @property
     def trouble(self) -> str:
-        """Why the selector of the policy is not heard; ""."""
+        """Why the selector of the policy cannot be used; "": it can."""
         return self._local.trouble if self._policy().recall.selector == "cross-encoder" else ""
 
     def prepare(self) -> None:
@@ -102,6 +102,7 @@ class Selector:
         self._local.close()
 
     async def _by_model(self, query: Query, judged: Sequence[Candidate]) -> Sequence[int]:
+        """The indexes of the candidates that a model selects."""
         model = self._assistants.of("selector")
         if model is None:
             return ()
@@ -144,7 +145,7 @@ class LocalJudge:
 
     async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """
-        See `CrossEncoder`; none while it is being loaded, cannot be, or is asked by somebody else.
+        How well each passage answers a question; empty while the model is loaded, broken or busy.
 
         Raises:
             MemoryFault: it failed.
@@ -163,7 +164,7 @@ class LocalJudge:
 
 
 def _looked_at(done: asyncio.Future[Any]) -> None:
-    """Nobody may be waiting for a failure by now."""
+    """Take the result of a load, so that a failure nobody waits for is not logged as lost."""
     if not done.cancelled():
         done.exception()
 
@@ -179,10 +180,10 @@ def prompt(message: str, memories: Sequence[Memory]) -> Prompt:
     text = "\n".join([f"The newest message:\n{message[:MESSAGE_CHARS]}\n", "The passages:", *lines])
     most = min(KEPT, len(memories))
     tokens = FRAME_TOKENS + TOKENS_PER_NUMBER * most
-    return Prompt("selection", INSTRUCTIONS, text, _schema(len(memories), most), tokens)
+    return Prompt("selection", INSTRUCTIONS, text, _selection_schema(len(memories), most), tokens)
 
 
-def _schema(count: int, most: int) -> Json:
+def _selection_schema(count: int, most: int) -> Json:
     number = {"type": "integer", "minimum": 1, "maximum": count}
     return object_schema(passages={"type": "array", "items": number, "maxItems": most})
 

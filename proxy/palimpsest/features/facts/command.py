@@ -1,6 +1,4 @@
-"""
-`palimpsest facts`: list the facts of messages and programs, add, pin or forget one, extract all again.
-"""
+"""`palimpsest facts`: list the facts of messages and programs, add, pin or forget one, extract all again."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ Work = Callable[["Commands"], Coroutine[Any, Any, int]]
 def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command("facts", _list, "List facts that messages state or programs added; add, pin or forget one.")
-    _whose(parser)
+    _owner_flags(parser)
     parser.add_argument("--conversation", default="", metavar="ID", help="only facts stated in this conversation")
     parser.add_argument("--category", choices=[*FactCategory], help="only this kind")
     parser.add_argument(
@@ -56,7 +54,7 @@ def add_commands(command: Command) -> None:
     remember.add_argument("subject", metavar="SUBJECT", help="what it is about: user, project, a name")
     remember.add_argument("slot", metavar="SLOT", help="which of its properties: port, 'home town'")
     remember.add_argument("value", metavar="VALUE", help="what that is")
-    _whose(remember)
+    _owner_flags(remember)
     remember.add_argument("--category", choices=[*FactCategory], default=FactCategory.NOTE, help="its kind (note)")
     remember.add_argument("--until", metavar="DAY", help="until when it holds: 2026-12-24, or with a time")
     remember.add_argument("--pin", action="store_true", help="list it before all others")
@@ -78,7 +76,7 @@ def add_commands(command: Command) -> None:
     action("rebuild", _rebuild, "Extract the facts of all messages again; facts added by hand stay.")
 
 
-def _whose(parser: argparse.ArgumentParser) -> None:
+def _owner_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tenant", metavar="T", help="whose, where several are stored")
     parser.add_argument("--user", default="", metavar="U", help="of this user")
     parser.add_argument("--scope", default="", metavar="S", help="of this project")
@@ -96,11 +94,11 @@ def _list(given: argparse.Namespace) -> int:
         if given.json:
             return terminal.print_json({"facts": [shown(fact) for fact in page]})
         if not page:
-            _aside(f"no facts{'' if commands.policy.facts.is_on else '; facts.policy is off'}")
+            _print_aside(f"no facts{'' if commands.policy.facts.is_on else '; facts.policy is off'}")
             return DONE
         terminal.console().print(_table(page, is_long=given.history))
         if len(found) > len(page):
-            _aside(f"these are the newest {given.limit}; --limit shows more")
+            _print_aside(f"these are the newest {given.limit}; --limit shows more")
         return DONE
 
     return _run(given, work)
@@ -117,7 +115,7 @@ def _remember(given: argparse.Namespace) -> int:
         fact = await _facts(commands).add(new)
         if given.json:
             return terminal.print_json(shown(fact))
-        terminal.console().print(terminal.safe(f"{fact.id}  {_said(fact)}"))
+        terminal.console().print(terminal.safe(f"{fact.id}  {_fact_text(fact)}"))
         return DONE
 
     return _run(given, work)
@@ -125,19 +123,19 @@ def _remember(given: argparse.Namespace) -> int:
 
 def _forget(given: argparse.Namespace) -> int:
     async def work(commands: Commands) -> int:
-        if (fact := await _found(commands, given)) is None:
+        if (fact := await _find(commands, given)) is None:
             return FAILED
-        _aside(_said(fact))
+        _print_aside(_fact_text(fact))
         if not terminal.is_confirmed(given, "facts forget", "This cannot be undone. Type yes to forget it: "):
-            _aside("nothing was forgotten")
+            _print_aside("nothing was forgotten")
             return FAILED
         statements = await _facts(commands).forget(fact.tenant, fact.id)
         if given.json:
             return terminal.print_json({"id": fact.id, "statements": statements})
         times = "" if statements == 1 else f", stated {statements} times"
-        terminal.console().print(terminal.safe(f"forgotten: {_said(fact)}{times}"))
+        terminal.console().print(terminal.safe(f"forgotten: {_fact_text(fact)}{times}"))
         if fact.source.conversation:
-            _aside(f"its message stays; palimpsest forget --turn {fact.source.turn} erases that turn")
+            _print_aside(f"its message stays; palimpsest forget --turn {fact.source.turn} erases that turn")
         return DONE
 
     return _run(given, work)
@@ -153,12 +151,14 @@ def _unpin(given: argparse.Namespace) -> int:
 
 def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
     async def work(commands: Commands) -> int:
-        if (fact := await _found(commands, given)) is None:
+        if (fact := await _find(commands, given)) is None:
             return FAILED
         await _facts(commands).pin(fact.tenant, fact.id, is_pinned)
         if given.json:
-            return terminal.print_json(shown(await _facts(commands).one(fact.tenant, fact.id) or fact))
-        terminal.console().print(terminal.safe(f"{'pinned' if is_pinned else 'not pinned any more'}: {_said(fact)}"))
+            return terminal.print_json(shown(await _facts(commands).by_id(fact.tenant, fact.id) or fact))
+        terminal.console().print(
+            terminal.safe(f"{'pinned' if is_pinned else 'not pinned any more'}: {_fact_text(fact)}")
+        )
         return DONE
 
     return _run(given, work)
@@ -169,7 +169,7 @@ def _rebuild(given: argparse.Namespace) -> int:
         statements = await _extract_anew(commands)
         if given.json:
             return terminal.print_json({"statements": statements})
-        terminal.console().print(f"{sum(statements.values()):,} statements: {_counted(statements)}")
+        terminal.console().print(f"{sum(statements.values()):,} statements: {_counts_text(statements)}")
         return DONE
 
     return _run(given, work)
@@ -187,10 +187,11 @@ def _facts(commands: Commands) -> Facts:
     return Facts.of(commands.archive)
 
 
-async def _found(commands: Commands, given: argparse.Namespace) -> Fact | None:
-    fact = await _facts(commands).named(given.id, given.tenant or "")
+async def _find(commands: Commands, given: argparse.Namespace) -> Fact | None:
+    """The fact that an argument names; None, and a message, where there is none."""
+    fact = await _facts(commands).by_id_of_any_tenant(given.id, given.tenant or "")
     if fact is None:
-        _aside(f"there is no fact {given.id}; palimpsest facts --history lists them all")
+        _print_aside(f"there is no fact {given.id}; palimpsest facts --history lists them all")
     return fact
 
 
@@ -205,6 +206,7 @@ def _time(text: str) -> float:
 
 
 def _table(facts: list[Fact], is_long: bool) -> Table:
+    """Facts as a table; columns of tenant and user only where they differ."""
     has_users = any(fact.user or fact.scope for fact in facts)
     has_tenants = len({fact.tenant for fact in facts}) > 1
     names = [*(["tenant"] if has_tenants else []), *(["of"] if has_users else [])]
@@ -235,15 +237,15 @@ def _state(fact: Fact) -> str:
     return ", ".join(parts)
 
 
-def _said(fact: Fact) -> str:
+def _fact_text(fact: Fact) -> str:
     return f"{fact.subject}: {fact.slot} = {fact.value}"
 
 
-def _counted(statements: dict[str, int]) -> str:
+def _counts_text(statements: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {category}" for category, count in statements.items()) or "none"
 
 
-def _aside(text: str) -> None:
+def _print_aside(text: str) -> None:
     terminal.console(is_aside=True).print(terminal.safe(text))
 
 

@@ -1,6 +1,4 @@
-"""
-What facts add to a running memory: their extraction in the background.
-"""
+"""What facts add to a running memory: their extraction in the background."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class FactExtraction:
 
     @classmethod
     def of(cls, archive: Archive) -> FactExtraction:
-        """A worker over an archive."""
+        """A worker of an archive."""
         return cls(archive.database, archive.secret(), archive.counts, archive.clock)
 
     def wake(self) -> None:
@@ -131,14 +131,14 @@ class FactExtraction:
             key_of=self._key_of,
             now=self._clock(),
         )
-        await self._database.transact(save)
+        await self._database.transact(save, lambda _ask: {source.tenant_name for source in read})
         self._counts.observe("facts", perf_counter() - started)
         return True
 
     async def _without_parts(
         self, read: Sequence[Source], found: Mapping[int, Sequence[FactProposal]]
     ) -> dict[int, Sequence[FactProposal]]:
-        """Of messages that speak of their author: nothing about who plays a part in a conversation that is played."""
+        """Proposals without those about a speaker who plays a part in a role play."""
         kept: dict[int, Sequence[FactProposal]] = {}
         for source in read:
             if any(one.category in OWN for one in found.get(source.occurrence, ())):
@@ -148,14 +148,14 @@ class FactExtraction:
         return kept
 
     async def _begin(self) -> None:
-        """Once in a process: another version that runs beside this one is not to start over and over again."""
+        """Start over once in a process if the extractor is another version than the last one."""
         if not self._has_begun:
             if await self._database.transact(functools.partial(store.begin, version=self._version)):
                 log.info("facts are made again by another version of the extractor", version=self._version)
             self._has_begun = True
 
     async def _measure(self) -> None:
-        """Set the gauges."""
+        """Set the gauges of facts and of messages that wait."""
         now = self._clock()
         since = await self._database.ask(store.waiting)
         self._counts.gauge("facts_lag_seconds", max(now - since, 0.0) if since else 0.0)
@@ -178,7 +178,7 @@ class FactExtraction:
 
 
 def _own(source: Source, proposed: Sequence[FactProposal]) -> Iterator[FactProposal]:
-    """Facts that a message states itself, without those that a memory block quoted."""
+    """The facts that a message states itself, without those that a memory block quoted."""
     if not proposed or BLOCK_OPEN not in source.text:
         yield from proposed
     elif source.role not in TOOL_ROLES:

@@ -1,6 +1,4 @@
-"""
-Facts over HTTP: list and show them, tell one, pin one, forget one for good, and have all of them extracted anew.
-"""
+"""Facts over HTTP: list and show them, tell one, pin one, forget one for good, and have all of them extracted anew."""
 
 from __future__ import annotations
 
@@ -48,8 +46,7 @@ class NewFact(OfTenant):
     """A fact to be added."""
 
     subject: Annotated[
-        str,
-        Field(description="What it is about: `user`, `project`, a name.", pattern=NOT_BLANK, max_length=NAME_CHARS),
+        str, Field(description="What it is about: `user`, `project`, a name.", pattern=NOT_BLANK, max_length=NAME_CHARS)
     ]
     slot: Annotated[
         str,
@@ -150,7 +147,7 @@ class FactRoutes(Routes):
         return await self.show(call)
 
     async def _found(self, call: Call[OneFact]) -> Fact:
-        found = await self._facts.named(call.asked.fact, call.asked.tenant)
+        found = await self._facts.by_id_of_any_tenant(call.asked.fact, call.asked.tenant)
         if found is None:
             raise Refused(404, UNKNOWN)
         return found

@@ -1,6 +1,4 @@
-"""
-The fact service: lists, finds, adds, pins and forgets facts, for tools, the command line and the admin API alike.
-"""
+"""The fact service: lists, finds, adds, pins and forgets facts, for tools, the command line and the admin API alike."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ class Facts:
 
     @classmethod
     def of(cls, archive: Archive) -> Facts:
-        """Those of an archive."""
+        """The facts of an archive."""
         return cls(archive.database, archive.secret(), archive.current, archive.clock)
 
     @property
@@ -68,16 +66,16 @@ class Facts:
             functools.partial(listed, wanted=wanted, now=self._clock(), limit=limit, after=after)
         )
 
-    async def one(self, tenant: str, id: str) -> Fact | None:
+    async def by_id(self, tenant: str, id: str) -> Fact | None:
         """The fact of this id, however often it was stated; None: there is none."""
         same = await self._database.ask(functools.partial(added_facts.same, tenant=tenant, id=id, reach=self._reach))
         ids = tuple(one.public for one in same)
         found = await self.listed(FactFilter(tenant, ids=ids, has_history=True), 1) if ids else []
         return found[0] if found else None
 
-    async def named(self, id: str, tenant: str = "") -> Fact | None:
+    async def by_id_of_any_tenant(self, id: str, tenant: str = "") -> Fact | None:
         """
-        The fact of this id, of a tenant or of the only one that has it; None: there is none.
+        The fact of this id, of a tenant or, with "", of the only tenant that has it; None: there is none.
 
         Raises:
             PolicyError: several tenants have one.
@@ -85,13 +83,13 @@ class Facts:
         tenants = [tenant] if tenant else await self._database.ask(functools.partial(added_facts.tenants_of, id=id))
         if len(tenants) > 1:
             raise PolicyError(f"tenant: required, because several have {id}: {', '.join(tenants)}")
-        return await self.one(tenants[0], id) if tenants else None
+        return await self.by_id(tenants[0], id) if tenants else None
 
     async def recall(
         self, whose: FactScope, pattern: str = "", category: FactCategory | None = None, limit: int = FOUND
     ) -> list[Fact]:
         """
-        What is known in a scope, best first: pinned and newest, or what shares most words with the pattern.
+        The facts of a scope, best first: pinned and newest, or those that share most words with the pattern.
 
         Args:
             pattern: words; or with * a part of "subject slot value"; "": everything.
@@ -115,7 +113,7 @@ class Facts:
         added = await self._read(fact)
         key_of = functools.partial(tenant_key, self._secret)
         (id,) = await self._database.transact(functools.partial(added_facts.add_facts, told=[added], key_of=key_of))
-        found = await self.one(fact.tenant, id)
+        found = await self.by_id(fact.tenant, id)
         if found is None:
             raise PolicyError("the fact was forgotten at once: somebody erased what is stored; add it again")
         return found
@@ -142,6 +140,7 @@ class Facts:
         await self._database.transact(fact_extraction.start_over)
 
     async def _read(self, fact: Fact) -> Fact:
+        """A fact to be stored: trimmed and redacted; raises PolicyError where it is not allowed."""
         redacts, now = self._policy().archive.redact, self._clock()
 
         def text(name: str, most_chars: int) -> str:
@@ -174,7 +173,7 @@ class Facts:
 
 
 def filter_of(asked: Any) -> FactFilter:
-    """What the options of a list mean, whether they come over HTTP or from the command line."""
+    """The filter that the options of a list mean, from HTTP or the command line."""
     return FactFilter(
         asked.tenant or "",
         user=asked.user or None,
@@ -188,7 +187,7 @@ def filter_of(asked: Any) -> FactFilter:
 
 
 def new_fact(asked: Any, tenant: str, source: FactSource, valid_until: float | None, is_pinned: bool) -> Fact:
-    """A fact to be added, likewise."""
+    """A fact to be added, from options of HTTP or the command line."""
     return Fact(
         tenant=tenant,
         **{name: getattr(asked, name) for name in ("user", "scope", "subject", "slot", "value")},

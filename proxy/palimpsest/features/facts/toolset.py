@@ -1,6 +1,4 @@
-"""
-The tools of facts: what they do, and their names, descriptions and schemas, as agents see them.
-"""
+"""The tools of facts: what they do, and their names, descriptions and schemas, as agents see them."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ NOTHING = "nothing is known of this"
 
 
 def toolset(archive: Archive, policy: Policy, off_for: frozenset[str]) -> Toolset:
-    """Those over an archive; see `Feature.toolset`."""
+    """The tools for facts of an archive; see `Feature.toolset`."""
     return _Offered(FactTools(archive.made(Facts.of), policy, off_for)).all()
 
 
@@ -61,7 +59,7 @@ class _Offered:
         preference, a decision, a port, a rule to follow. Returns what holds now, with dates.
         """
         return await answered(
-            context, lambda who: _of_facts(self._facts.recall(who, query.strip(), category, scope.strip()))
+            context, lambda who: _facts_result(self._facts.recall(who, query.strip(), category, scope.strip()))
         )
 
     async def remember_fact(
@@ -78,7 +76,7 @@ class _Offered:
         """
         return await answered(
             context,
-            lambda who: _of_facts(
+            lambda who: _facts_result(
                 self._facts.remember(who, subject, slot, value, category, valid_until.strip(), _program(context))
             ),
         )
@@ -95,7 +93,7 @@ class _Offered:
         return await answered(context, forgotten)
 
 
-async def _of_facts(asked: Awaitable[FactsAnswer]) -> CallToolResult:
+async def _facts_result(asked: Awaitable[FactsAnswer]) -> CallToolResult:
     found = await asked
     warning = "" if found.matches or not found.facts else "No fact has these words. The newest:\n"
     return text_result(warning + found.text)
@@ -132,7 +130,7 @@ class FactTools:
         self, speaker: Speaker, pattern: str = "", category: FactCategory | None = None, scope: str = ""
     ) -> FactsAnswer:
         """
-        What is known of the speaker's user, best first.
+        The facts on the speaker's user, best first.
 
         Args:
             pattern: see `Facts.recall`.
@@ -188,7 +186,7 @@ class FactTools:
 
     async def forget(self, speaker: Speaker, id: str) -> int:
         """
-        Forget a fact for good; how often it had been stated.
+        Forget a fact for good; returns how often it had been stated.
 
         Raises:
             MemoryFault: it could not be done.
@@ -196,7 +194,7 @@ class FactTools:
         """
         self._refuse_writing(speaker)
         self._whose(speaker)
-        fact = await self._facts.one(speaker.tenant, id)
+        fact = await self._facts.by_id(speaker.tenant, id)
         if fact is None or fact.user != speaker.user:
             raise ToolError(f"{id}: no such fact; recall_facts lists the ids")
         return await self._facts.forget(speaker.tenant, fact.id)
@@ -208,6 +206,7 @@ class FactTools:
         )
 
     def _refuse_writing(self, speaker: Speaker) -> None:
+        """Raise ToolError where the speaker may not write, or memory is off."""
         if speaker.is_read_only:
             raise ToolError("this key is read-only")
         memory = self._policy.memory
@@ -219,6 +218,7 @@ class FactTools:
 
 
 def _told(facts: Sequence[Fact]) -> FactsAnswer:
+    """Facts as a block that a model reads as quotations."""
     if not facts:
         return FactsAnswer(f"Facts: {NOTHING}.", ())
     lines = "".join(quoted("fact", f"{_statement(fact)} ({_about(fact)})") for fact in facts)
@@ -230,6 +230,7 @@ def _statement(fact: Fact) -> str:
 
 
 def _about(fact: Fact) -> str:
+    """When and by whom a fact was stated, and for how long and where it holds."""
     source = fact.source
     parts = [f"said {day(fact.said_at)}", f"by {source.tool or f'{source.conversation}/{source.occurrence}'}"]
     if fact.valid_until is not None:
@@ -240,11 +241,12 @@ def _about(fact: Fact) -> str:
 
 
 def day(at: float) -> str:
-    """ISO 8601, UTC."""
+    """The day of a time as ISO 8601, UTC."""
     return datetime.fromtimestamp(at, UTC).date().isoformat()
 
 
 def _seconds(text: str) -> float:
+    """The Unix seconds of a date or time; raises PolicyError for any other text."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -1,6 +1,4 @@
-"""
-`palimpsest gaps`: how much memory loses in writing and in recall, by questions that it asks itself now.
-"""
+"""`palimpsest gaps`: how much memory loses in writing and in recall, by questions that it asks itself now."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ def _gaps(given: argparse.Namespace) -> int:
         has_model = await archive.embedder.warm()  # else recall is by words alone
         await archive.recall()
         prober = Prober.of(archive.archive, archive.embedder, Random(given.seed), archive.assist)
-        return await prober.some(given.probes), has_model
+        return await prober.probe_now(given.probes), has_model
 
     found, has_model = offline.run(quiet_policy(given), ask, assistance=ASSISTANCE, asks_models=given.ask_models)
     out = terminal.console()

@@ -1,6 +1,4 @@
-"""
-What the measuring of gaps adds to a running memory: its probes in the background.
-"""
+"""What the measuring of gaps adds to a running memory: its probes in the background."""
 
 from __future__ import annotations
 
@@ -20,6 +18,7 @@ class GapsExtension(Extension):
         self._memory = memory
 
     def tasks(self) -> Mapping[str, Task]:
+        """The task that probes, where the policy allows any probes."""
         memory = self._memory
         if not memory.policy.gaps.probes_per_hour:
             return {}
@@ -27,7 +26,7 @@ class GapsExtension(Extension):
         return {"probes": partial(prober.run, memory.traffic, memory.counts, self._may_probe)}
 
     def _may_probe(self) -> bool:
-        """Not while memory is off or fails, nor while a model is coming that would answer better."""
+        """Whether memory is on and works, and no model is being loaded that would answer better."""
         memory = self._memory
         is_off = memory.policy.memory.mode is Mode.OFF
         return not (is_off or memory.archivist.is_failing or memory.model.is_loading)

@@ -37,7 +37,7 @@ from palimpsest.memory.recall.recall import Recall
 from palimpsest.memory.request.decider import RECALL_LIMIT
 from palimpsest.memory.traffic import Traffic
 from palimpsest.settings.policy import Policy
-from palimpsest.store.engine import Ask, Engine, Row
+from palimpsest.store.engine import Ask, Engine, Row, nobody
 from palimpsest.store.operation.probes import (
     ProbedMessage,
     live_estimate,
@@ -58,16 +58,14 @@ TRIES = 12  # messages looked at for each probe: many say nothing that could be 
 EMPTY_ROUNDS = 10  # one after another in which nothing could be asked for: then there is nothing
 RARE_PASSAGES = 3  # of a tenant that may hold an answer's terms: what stands everywhere would be found anywhere
 DEEP_LIMIT = 400  # candidates among which what was not ranked is looked for: behind them it is none
-LARGE_PASSAGES = (
-    20_000  # a larger scope is probed only where requests have it in memory: reading it takes half a second
-)
+LARGE_PASSAGES = 20_000  # a larger scope is probed only where requests have it in memory: it takes .5 s to read
 LOOK_SECONDS = 10.0  # between looks whether it is time
 HOUR_SECONDS = 3600.0
 
 log = structlog.get_logger()
 
 
-class Uncounted:
+class NoCounts:
     """Counts nothing: what probes do must not look like requests. Implements `palimpsest.domain.ports.LookupCounts`."""
 
     def fault(self, where: str) -> None: ...
@@ -112,7 +110,7 @@ class _Round:
 
 
 class Prober:
-    """Makes probes of one archive. Run `run` in the background, or await `some`."""
+    """Makes probes of one archive. Run `run` in the background, or await `probe_now`."""
 
     def __init__(
         self,
@@ -149,7 +147,7 @@ class Prober:
         assist: Callable[[Retriever], Retriever] = lambda recall: recall,
     ) -> Prober:
         """
-        Over an archive.
+        A prober of an archive.
 
         Args:
             assist: what assists recall for requests.
@@ -158,7 +156,7 @@ class Prober:
         def recall(tables: PassageTables) -> Retriever:
             return assist(
                 Recall(
-                    *(archive.database, tables, Aside(model), Uncounted(), archive.clock),
+                    *(archive.database, tables, Aside(model), NoCounts(), archive.clock),
                     chosen=lambda: archive.current().recall,
                 )
             )
@@ -186,10 +184,10 @@ class Prober:
             await asyncio.sleep(min(self._look_seconds, pause) * random.uniform(0.5, 1.5))  # workers start together
 
     async def live(self) -> GapEstimate:
-        """What became of the newest probes of all processes."""
+        """The estimate from the newest probes of all processes."""
         return await self._database.ask(live_estimate)
 
-    async def some(self, count: int) -> GapEstimate:
+    async def probe_now(self, count: int) -> GapEstimate:
         """
         Make so many probes now, if there are messages for them. Nothing of it is kept.
 
@@ -206,14 +204,16 @@ class Prober:
         return estimate(stages, now, now)
 
     async def _round(self, count: int, traffic: Traffic, counts: Counts) -> None:
+        """Make probes of one scope, store what became of each, and set the metrics."""
         async for stage in self._stages(count):
-            await self._database.transact(functools.partial(save, at=self._clock(), stage=stage))
+            await self._database.transact(functools.partial(save, at=self._clock(), stage=stage), nobody)
             counts.add("probes", 1, stage)
             found = await self.live()
             counts.gauge("gap", found.write, "write")
             counts.gauge("gap", found.retrieval, "retrieval")
 
     async def _stages(self, count: int, is_large: bool = False) -> AsyncIterator[ProbeStage]:
+        """Draw probes of one scope, and yield at which stage each gets lost; of a large scope only if asked to."""
         chosen = await self._database.ask(functools.partial(self._draw, count=count))
         tables = self._tables
         if chosen.scope is not None and not tables.holds(chosen.scope):
@@ -225,7 +225,7 @@ class Prober:
             yield await self._stage(drawn, retriever)
 
     def _draw(self, ask: Ask, count: int) -> _Round:
-        """Messages of one scope by chance, each with what is asked of it."""
+        """Draw messages of one scope at random, each with what is asked of it."""
         policy = self._policy()
         off = {one.tenant for one in switched_off(ask)}
         said = [
@@ -240,21 +240,24 @@ class Prober:
         scope = self._scope(self._chance.choice(said))
         same = [one for one in said if self._scope(one) == scope]
         self._chance.shuffle(same)
-        drawn = tuple(self._drawn(ask, iter(same[: count * TRIES]), count, set_aside / (set_aside + len(said))))
+        drawn = tuple(self._draw_probes(ask, iter(same[: count * TRIES]), count, set_aside / (set_aside + len(said))))
         condition, args = scope.condition
         return _Round(drawn, scope, passages_in(ask, condition, args, LARGE_PASSAGES))
 
-    def _drawn(
+    def _draw_probes(
         self, ask: Ask, messages: Iterator[ProbedMessage], count: int, set_aside_share: float
     ) -> Iterator[DrawnProbe]:
+        """Draw probes; some at random count for messages that were set aside."""
         for _ in range(count):
             if self._chance.random() < set_aside_share:
                 yield DrawnProbe(None)
-            elif (drawn := next(filter(None, (self._asked(ask, message) for message in messages)), None)) is not None:
+            elif (
+                drawn := next(filter(None, (self._probe_of(ask, message) for message in messages)), None)
+            ) is not None:
                 yield drawn
 
-    def _asked(self, ask: Ask, message: ProbedMessage) -> DrawnProbe | None:
-        """A question for one rare thing that a message says; None: it says none."""
+    def _probe_of(self, ask: Ask, message: ProbedMessage) -> DrawnProbe | None:
+        """A probe for one rare thing that a message says; None: it says none."""
         found = answers(text_of(ask, message.occurrence), message.role, self._chance.randrange)
         terms = {term for answer in found for term in query_terms(answer.text)}
         held = passages_holding(ask, message.tenant, sorted(terms))
@@ -272,7 +275,7 @@ class Prober:
         return DrawnProbe(message, made, tuple(passages_at(ask, message.occurrence, answer.start, answer.stop)))
 
     async def _stage(self, drawn: DrawnProbe, retriever: Retriever) -> ProbeStage:
-        """At which stage the answer gets lost."""
+        """Look up the answer of a probe, and return the stage at which it gets lost."""
         message, asked = drawn.message, drawn.probe
         if message is None or asked is None:
             return ProbeStage.STORED
@@ -303,7 +306,7 @@ class Prober:
         return block is not None and asked.answer.text in block.text
 
     def _query(self, message: ProbedMessage) -> Query:
-        """As a request of that conversation would ask, which sees nothing of what was said."""
+        """The query of a request in that conversation that sees nothing of it."""
         return Query(message.tenant_name, message.public, "", self._reach(message), message.user, message.project)
 
     def _reach(self, message: ProbedMessage) -> Reach:
@@ -311,7 +314,7 @@ class Prober:
         return Reach.CONVERSATION if reach is Reach.USER and not message.user else reach
 
     def _scope(self, message: ProbedMessage) -> Scope:
-        """What that request would look at: see `store/search/scope.scope_of`."""
+        """The scope that such a request would search: see `store/search/scope.scope_of`."""
         reach = self._reach(message)
         if reach is Reach.CONVERSATION:
             return Scope(message.tenant, reach, message.conversation)

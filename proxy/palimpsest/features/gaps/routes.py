@@ -1,6 +1,4 @@
-"""
-Gaps over HTTP: how much memory loses in writing and in recall, as its probes say.
-"""
+"""Gaps over HTTP: how much memory loses in writing and in recall, as its probes say."""
 
 from __future__ import annotations
 

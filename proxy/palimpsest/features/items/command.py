@@ -1,6 +1,4 @@
-"""
-The command `consolidate`: tidy the items of mid-term memory, list the runs that did, and take one back.
-"""
+"""The command `consolidate`: tidy the items of mid-term memory, list the runs that did, and take one back."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ def add_commands(command: Command) -> None:
 
 def _consolidate(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
-    from palimpsest.features.items.consolidation import Consolidator, Which
+    from palimpsest.features.items.consolidation import Consolidator, ItemSelection
     from palimpsest.features.items.consolidation_batches import Outcome
     from palimpsest.features.items.writing import ItemKeeper, writer_of
 
@@ -54,6 +52,7 @@ def _consolidate(given: argparse.Namespace) -> int:
     out, aside = terminal.console(), terminal.console(is_aside=True)
 
     def tell(outcome: Outcome, kept: int) -> None:
+        """Print what a run did."""
         if given.json:
             out.print_json(data={**outcome.to_json(), "kept": kept})
             return
@@ -96,13 +95,14 @@ def _consolidate(given: argparse.Namespace) -> int:
                 return DONE
             keeper = ItemKeeper.of(archive.archive, lambda: writer_of(policy.consolidation))
             kept = 0 if given.dry_run else await keeper.catch_up(may_be_open=True)
-            outcome = await consolidator.run(Which(given.tenant, given.user, given.scope), given.dry_run)
+            outcome = await consolidator.run(ItemSelection(given.tenant, given.user, given.scope), given.dry_run)
             tell(outcome, kept)
             if not outcome.was_alone:
                 aside.print("another process consolidates at this moment; nothing was done")
             return DONE if outcome.was_alone else FAILED
 
     async def stoppable() -> int:
+        """Run until done, or until a signal: what is done by then stays."""
         work = asyncio.ensure_future(run())
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
@@ -116,6 +116,7 @@ def _consolidate(given: argparse.Namespace) -> int:
 
 
 def _list(out: Console, runs: list[Json], as_json: bool) -> None:
+    """Print the runs that changed something."""
     if as_json:
         out.print_json(data={"runs": runs})
         return

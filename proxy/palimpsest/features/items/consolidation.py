@@ -57,15 +57,15 @@ log = structlog.get_logger()
 
 
 @frozen
-class Which:
-    """A choice of items by tenant, user and project; "" is all. `tenant` is a name."""
+class ItemSelection:
+    """A selection of items by name of tenant ("": all), user and project (None: all; "": those of none)."""
 
     tenant: str = ""
     user: str | None = None
     scope: str | None = None
 
     def includes(self, group: Group) -> bool:
-        """Whether a group belongs to the choice."""
+        """Whether a group is selected."""
         return (
             self.tenant in ("", group.tenant_name)
             and self.user in (None, group.user)
@@ -73,7 +73,7 @@ class Which:
         )
 
 
-EVERYTHING = Which()
+EVERYTHING = ItemSelection()
 
 
 class Judge(RelationJudge, Protocol):
@@ -116,7 +116,7 @@ class Consolidator:
 
     @classmethod
     def of(cls, archive: Archive) -> Consolidator:
-        """Over an archive, judged by its model in that role where there is one."""
+        """A consolidator of an archive, with its model in that role where there is one."""
 
         def judge() -> Judge | None:
             model = archive.assistants.of("consolidator") if archive.assistants else None
@@ -128,9 +128,11 @@ class Consolidator:
             is_shared=lambda: archive.current().memory.reach is Reach.TENANT,
         )
 
-    async def run(self, which: Which = EVERYTHING, dry_run: bool = False, seconds: float | None = None) -> Outcome:
+    async def run(
+        self, selection: ItemSelection = EVERYTHING, dry_run: bool = False, seconds: float | None = None
+    ) -> Outcome:
         """
-        Consolidate the chosen items.
+        Consolidate the selected items.
 
         Args:
             dry_run: only say what would be done.
@@ -147,7 +149,7 @@ class Consolidator:
         async with nullcontext() if dry_run else self._busy:
             try:
                 async with asyncio.timeout(seconds):
-                    await self._all(which, outcome, dry_run)
+                    await self._consolidate(selection, outcome, dry_run)
             except TimeoutError:
                 outcome.is_complete = False
             finally:
@@ -193,20 +195,21 @@ class Consolidator:
             for run in found
         ]
 
-    async def _all(self, which: Which, outcome: Outcome, dry_run: bool) -> None:
+    async def _consolidate(self, selection: ItemSelection, outcome: Outcome, dry_run: bool) -> None:
+        """Consolidate each selected group, keep users within capacity, and relate items."""
         every = await self._database.ask(functools.partial(groups, is_shared=self._is_shared()))
-        meant = [group for group in every if which.includes(group)]
+        meant = [group for group in every if selection.includes(group)]
         for group in meant:
             await self._queues(group, outcome, dry_run)
         for tenant, user in dict.fromkeys((group.tenant, group.user) for group in meant):
-            await self._bound(tenant, user, outcome, dry_run)
+            await self._evict(tenant, user, outcome, dry_run)
         for group in meant:
             await self._relater.relate(group, outcome, dry_run)
         if not dry_run:
             await self._clean(outcome)
 
     async def _queues(self, group: Group, outcome: Outcome, dry_run: bool) -> None:
-        """The update queues of a group, oldest item first."""
+        """Judge the update queues of a group, oldest item first, and merge or replace items."""
         items = await self._database.ask(functools.partial(items_of, group=group))
         newest = max((item.id for item in items), default=0)
         outcome.items += len(items)
@@ -251,33 +254,33 @@ class Consolidator:
     async def _by_model(
         self, items: Sequence[StoredItem], queues: Mapping[int, Mapping[int, float]], gone: Set[int], group: Group
     ) -> list[Verdict]:
-        """What a model says of queues, by row of the item: all of them at once, within the caps of the model."""
+        """The verdicts of a model on queues, by row of the item, all asked at once."""
         judge = self._judge()
         if judge is None:
             return []
 
-        async def judged(row: int, queue: Sequence[StoredItem]) -> Verdict | None:
+        async def verdict_on(row: int, queue: Sequence[StoredItem]) -> Verdict | None:
             found = await judge.judge(items[row], queue, group.tenant_name)
             return found if found is not None and found.heir in {item.id for item in queue} else None
 
         asked = []
         for row, queue in queues.items():
             if left := [items[other] for other in queue if items[other].id not in gone]:
-                asked.append(judged(row, left))
+                asked.append(verdict_on(row, left))
         return [found for found in await self._batches.beside(asyncio.gather(*asked)) if found is not None]
 
-    async def _bound(self, tenant: int, user: str, outcome: Outcome, dry_run: bool) -> None:
-        """Let a user have no more items than the bound; whoever names none is one user of the tenant."""
+    async def _evict(self, tenant: int, user: str, outcome: Outcome, dry_run: bool) -> None:
+        """Evict items of a user beyond the capacity; whoever names none is one user of the tenant."""
         capacity = self._capacity_items()
 
-        def used(ask: Ask) -> tuple[Group | None, list[Use]]:
+        def uses_of_user(ask: Ask) -> tuple[Group | None, list[Use]]:
             theirs = [group for group in groups(ask) if (group.tenant, group.user) == (tenant, user)]
             found = [item for group in theirs for item in items_of(ask, group)]
             return (theirs[0] if theirs else None), [
                 Use(item.id, item.said_at, item.used_at, item.uses) for item in found
             ]
 
-        group, uses = await self._database.ask(used)
+        group, uses = await self._database.ask(uses_of_user)
         if group is None:
             return
         going = evicted(uses, capacity, self._clock())
@@ -288,14 +291,14 @@ class Consolidator:
             await self._commit(group, actions, outcome, dry_run)
 
     async def _clean(self, outcome: Outcome) -> None:
-        """Remove what gave way for room so long ago that nobody will take it back."""
+        """Remove items that were evicted so long ago that nobody will take them back."""
         before = self._clock() - SPENT_SECONDS
         spent = functools.partial(consolidations.forget_spent, before=before, limit=SPENT_ITEMS)
         while await self._database.ask(functools.partial(consolidations.has_spent, before=before)):
             outcome.spent += await self._batches.transact(spent)
 
     async def _vectors(self, items: Sequence[StoredItem], entries: Sequence[Entry], dry_run: bool) -> Floats:
-        """Unit vectors, (n, d): by the model, which embeds those that have none; without one, of their words."""
+        """Unit vectors of items, (n, d): by the model, or made of their words where there is none."""
         if not self._embedder.ready:
             return np.array([word_vector(entry) for entry in entries])
         known = dict(
@@ -324,6 +327,7 @@ class Consolidator:
         judged: Sequence[int] = (),
         newest: int = 0,
     ) -> None:
+        """Write the actions of a group, or only count them in a dry run."""
         if dry_run:
             outcome.actions += actions
             outcome.done.update(action.what for action in actions)
@@ -333,7 +337,7 @@ class Consolidator:
             self._batches.act(transaction, group, actions, outcome)
             mark_judged(transaction, judged, newest)
 
-        await self._batches.transact(work)
+        await self._batches.transact(work, group.tenant_name)
 
 
 def _by_rules(entries: Sequence[Entry], row: int, queue: Mapping[int, float]) -> Verdict | None:

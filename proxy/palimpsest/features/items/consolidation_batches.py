@@ -1,6 +1,4 @@
-"""
-Batches of a consolidation: each is one transaction, logged, and only while no other process consolidates.
-"""
+"""Batches of a consolidation: each is one transaction, logged, and only while no other process consolidates."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from typing import TypeVar
 from palimpsest.domain import Json
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Counts
-from palimpsest.store.engine import Engine, Transaction
+from palimpsest.store.engine import Engine, Transaction, nobody
 from palimpsest.store.knowledge import consolidations
 from palimpsest.store.knowledge.consolidations import Action
 from palimpsest.store.knowledge.items import Group, StoredItem
@@ -44,7 +42,7 @@ class Outcome:
     actions: list[Action] = field(default_factory=list)  # of a dry run
 
     def to_json(self) -> Json:
-        """As JSON."""
+        """The outcome as JSON."""
         return {
             "runs": [*self.keys.values()],
             "items": self.items,
@@ -66,21 +64,24 @@ class Batches:
         self._held_until_ms = 0
         self._holding = asyncio.Lock()
 
-    async def transact(self, work: Callable[[Transaction], T]) -> T:
+    async def transact(self, work: Callable[[Transaction], T], tenant: str = "") -> T:
         """
-        One batch; then a rest.
+        Write one batch in a transaction, then rest.
+
+        Args:
+            tenant: whose rows it writes, and no others'; "": anybody's.
 
         Raises:
             MemoryFault: it could not be written, or another process has taken over.
         """
         if not await self.hold():
             raise MemoryFault("consolidating: another process has taken over")
-        result = await self._database.transact(work)
+        result = await self._database.transact(work, (lambda _ask: (tenant,)) if tenant else None)
         await asyncio.sleep(REST_SECONDS)
         return result
 
     async def beside(self, work: Awaitable[T]) -> T:
-        """Wait for what may take long, and stay the one that consolidates meanwhile."""
+        """Wait for long work while this process keeps the lock."""
         task = asyncio.ensure_future(work)
         try:
             while not task.done():
@@ -93,7 +94,7 @@ class Batches:
     def act(
         self, transaction: Transaction, group: Group, actions: Sequence[Action], outcome: Outcome
     ) -> Sequence[Action]:
-        """Do what still can be done of these, log it under the tenant's run, and count it; returns that."""
+        """Apply those actions that still can be, log them under the tenant's run, count and return them."""
         if not actions:
             return ()
         at = self._clock()
@@ -111,21 +112,22 @@ class Batches:
         return await self._database.ask(look)
 
     async def hold(self) -> bool:
-        """Whether this process is the one that consolidates; it stays so for a while."""
+        """Take or keep the lock; whether this process is the one that consolidates."""
         async with self._holding:
             return await self._hold()
 
     async def _hold(self) -> bool:
+        """Take the lock, or renew it when half of its time is over; False: another process has it."""
         now_ms = int(self._clock() * 1000)
         until_ms = now_ms + int(LOCK_SECONDS * 1000) + random.randrange(1000)
         if self._held_until_ms - now_ms > LOCK_SECONDS * 500:  # more than half of it is left
             return True
         step = functools.partial(lease, name=LOCK, mine=self._held_until_ms, now_ms=now_ms, until_ms=until_ms)
-        is_mine = await self._database.transact(step)
+        is_mine = await self._database.transact(step, nobody)
         self._held_until_ms = until_ms if is_mine else 0
         return is_mine
 
     async def release(self) -> None:
-        """Let another process consolidate."""
+        """Release the lock, so that another process may consolidate."""
         mine, self._held_until_ms = self._held_until_ms, 0
-        await self._database.transact(functools.partial(release, name=LOCK, mine=mine))
+        await self._database.transact(functools.partial(release, name=LOCK, mine=mine), nobody)

@@ -53,7 +53,7 @@ class Schedule:
         self._turn: int | None = None  # the newest one when it was due last; None: not known yet
 
     async def run(self) -> None:
-        """Look from time to time; forever."""
+        """Consolidate when it is due; forever."""
         while True:
             try:
                 await self.look()
@@ -80,7 +80,7 @@ class Schedule:
         return is_time
 
     async def _were_said(self, turns: int) -> bool:
-        """Whether so many turns were written since the last time, or since the start."""
+        """Whether so many turns were written since the last run, or since the start."""
         count, newest = await self._database.ask(functools.partial(turns_after, id=self._turn or 0))
         if self._turn is not None and count < turns:
             return False
@@ -88,14 +88,14 @@ class Schedule:
         return not is_first and await self._database.ask(has_unjudged)
 
     async def _is_idle(self) -> bool:
-        """Whether nothing was said for a while, and there is something to do."""
+        """Whether nothing was said for a while, and there is something to consolidate."""
         if self._clock() - await self._database.ask(newest_turn_at) < IDLE_SECONDS:
             return False
         return await self._database.ask(has_unjudged)
 
 
 def _has_come(time: str, before: str, now: str) -> bool:
-    """Whether a time of day came between two looks; not at the first, so that a restart begins nothing."""
+    """Whether a time of day passed between two looks; False at the first."""
     if not before or time == "off":
         return False
     return before < time <= now if before <= now else time > before or time <= now

@@ -1,6 +1,4 @@
-"""
-What items add to a running memory: their writing and their consolidation in the background.
-"""
+"""What items add to a running memory: their writing and their consolidation in the background."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ class ItemsExtension(Extension):
         return filter(None, (self._llmlingua.trouble if self._llmlingua else "",))
 
     def _writer(self) -> ItemWriter | None:
-        """Who writes, as the policy in force has it."""
+        """The writer of items by the policy in force; None: none."""
         chosen = self._policy
         if (chosen.writer, chosen.compressor) != ("lightmem3", "llmlingua-2"):
             return writer_of(chosen, self._memory)
@@ -42,11 +40,12 @@ class ItemsExtension(Extension):
 
     @property
     def _policy(self) -> ConsolidationPolicy:
-        """As it is in force; nothing is written beside the archive while the archive is not."""
+        """The policy in force, with writing off while the archive is not written."""
         policy = self._memory.policy
         return policy.consolidation if policy.memory.mode is Mode.ON else ConsolidationPolicy()
 
     def tasks(self) -> Mapping[str, Task]:
+        """The tasks that write and consolidate items, where the policy has them on."""
         memory, items, tasks = self._memory, self._memory.policy.consolidation, dict[str, Task]()
         if (items.writer, items.recall) != ("off", "off"):
             tasks["items"] = ItemKeeper.of(memory.archive, self._writer).run

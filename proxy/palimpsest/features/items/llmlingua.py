@@ -28,7 +28,7 @@ class LLMLingua2:
 
     @property
     def trouble(self) -> str:
-        """Why it cannot be used; "" if it can."""
+        """Why the model cannot be used; "": it can."""
         if self._failure:
             return f"llmlingua-2 cannot be loaded ({self._failure}): {INSTEAD}"
         if find_spec("llmlingua") is None:
@@ -36,9 +36,10 @@ class LLMLingua2:
         return "" if self._folder.is_dir() else f"llmlingua-2: {self._folder} is missing: {INSTEAD}"
 
     def compressor(self, keep: float) -> Callable[[str, int], str] | None:
-        """What shortens a text to this share of its words, and on until it has few enough; None: see `trouble`."""
+        """A function that shortens a text to this share, or to at most so many words; None: see `trouble`."""
 
         def compress(text: str, most_words: int) -> str:
+            """The text within so many words, by the model, or cut off where there is none."""
             if not text.strip() or not self._is_loaded():
                 return " ".join(text.split()[:most_words])
             share, words = keep, text.split()
@@ -52,6 +53,7 @@ class LLMLingua2:
         return None if self.trouble else compress
 
     def _is_loaded(self) -> bool:
+        """Load the model on first use; False: it cannot be loaded."""
         if self._model is None and not self._failure:
             try:
                 from llmlingua import PromptCompressor  # type: ignore[import-not-found]  # late: a second or more, and only who wants it

@@ -84,7 +84,7 @@ class ModelConsolidator:
         return Verdict(older.id, heir.id, "superseded", "a newer value, by the model's judgement")
 
     async def relate(self, items: Sequence[Text], tenant: str) -> Mapping[int, Sequence[Edge]]:
-        """What items relate, by item, each checked against the words of that item."""
+        """The relations that items state by the model, by item, each checked against the words of its item."""
         sent = [item for item in items if not is_private(item.text)]
         if not sent:
             return {}

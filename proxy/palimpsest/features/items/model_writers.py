@@ -64,12 +64,12 @@ class _Work:
         return None if claims and not items else items
 
     def batches(self) -> list[tuple[Topic, ...]]:
-        """The contents of the short-term buffer, call by call."""
+        """The contents of the short-term buffer, one batch for each call."""
         found = batches(self.segment, self.count, self.statistics, self.buffers, self.compress, self.vectors)
         return [*found]
 
     async def by_rule(self, name: str, messages: Sequence[int]) -> tuple[Item, ...]:
-        """What the writer without a model keeps of some of the messages."""
+        """The items that the writer without a model keeps of some messages."""
         part = [self.segment[at] for at in messages]
         share = sum(len(said.text) for said in part) / max(sum(len(said.text) for said in self.segment), 1)
         budget = round(self.budget_tokens * share)
@@ -116,7 +116,7 @@ class ModelWriters:
 
 
 async def _epc(work: _Work) -> Written:
-    """Two calls a segment: five questions, and their evidence."""
+    """Write items by two calls a segment: five questions, and their evidence."""
     asked = probe_questions.prompt(work.segment)
     try:
         questions: list[str] = (await work.assistant.answer(asked, work.tenant))["questions"]
@@ -129,11 +129,11 @@ async def _epc(work: _Work) -> Written:
         items = await work.claimed(prompt, partial(evidence.claims, questions=questions, segment=work.segment))
     if not items:
         return Written(await work.by_rule("epc", range(len(work.segment))), by_rule=1)
-    return Written(claiming.evidence(items, work.budget_tokens, work.count), by_model=1)
+    return Written(claiming.select_by_utility(items, work.budget_tokens, work.count), by_model=1)
 
 
 async def _lightmem3(work: _Work) -> Written:
-    """One call each time that the short-term buffer is full."""
+    """Write items by one call each time that the short-term buffer is full."""
     items: list[Item] = []
     by_model = by_rule = 0
     for topics in await asyncio.to_thread(work.batches):
@@ -145,12 +145,12 @@ async def _lightmem3(work: _Work) -> Written:
         else:
             by_model += 1
         items += found
-    kept = claiming.worth_most(items, work.budget_tokens, work.count, work.statistics)
+    kept = claiming.select_by_information(items, work.budget_tokens, work.count, work.statistics)
     return Written(kept, by_model, by_rule)
 
 
 async def _lightmem_slm(work: _Work) -> Written:
-    """One call a turn, as many at once as the model takes."""
+    """Write items by one call a turn, as many at once as the model takes."""
     every = turns(work.segment)
     asked = (
         work.claimed(turn_items.prompt(turn, work.segment), partial(turn_items.claims, turn=turn)) for turn in every
@@ -159,7 +159,7 @@ async def _lightmem_slm(work: _Work) -> Written:
     items: list[Item] = []
     for turn, held in zip(every, found, strict=True):
         items += await work.by_rule("lightmem-slm", turn) if held is None else held
-    kept = claiming.worth_most(items, work.budget_tokens, work.count, work.statistics)
+    kept = claiming.select_by_information(items, work.budget_tokens, work.count, work.statistics)
     return Written(kept, by_model=len(found) - found.count(None), by_rule=found.count(None))
 
 

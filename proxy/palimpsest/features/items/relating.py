@@ -1,6 +1,4 @@
-"""
-Relating: the long-term graph is brought into accord with the items that it follows from.
-"""
+"""Relating: the long-term graph is brought into accord with the items that it follows from."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ class RelationJudge(Protocol):
     """Says what items relate; implemented by `assist.consolidator`."""
 
     async def relate(self, items: Sequence[StoredItem], tenant: str) -> Mapping[int, Sequence[Edge]]:
-        """What items relate, by item, each checked against the words of that item."""
+        """The relations that items state, by item, each checked against the words of that item."""
 
 
 class Relater:
@@ -72,16 +70,17 @@ class Relater:
                 done = self._batches.act(transaction, group, actions, outcome)
                 graph.relate(transaction, group.tenant, {action.item: whole[action.item] for action in done})
 
-            await self._batches.transact(work)
+            await self._batches.transact(work, group.tenant_name)
         if any(edges - whole[item] for item, edges in stored.items()):
-            await self._batches.transact(functools.partial(graph.forget_unused, tenant=group.tenant))
+            await self._batches.transact(functools.partial(graph.forget_unused, tenant=group.tenant), group.tenant_name)
         new = [item.id for item in items if item.related < relations.VERSION]
-        await self._batches.transact(functools.partial(mark_related, items=new, version=relations.VERSION))
+        mark = functools.partial(mark_related, items=new, version=relations.VERSION)
+        await self._batches.transact(mark, group.tenant_name)
 
     async def _by_model(
         self, items: Sequence[StoredItem], tenant: str, people: frozenset[str]
     ) -> dict[int, frozenset[Edge]]:
-        """What a model says that items relate, where the policy names one; without persons."""
+        """The relations of items by a model, where the policy names one; without persons."""
         judge, found = self._judge(), dict[int, frozenset[Edge]]()
         if judge is None:
             return found
@@ -96,13 +95,13 @@ class Relater:
 
 
 def _people(ask: Ask, tenant: int) -> frozenset[str]:
-    """Words that name a tenant's users, and whoever is named as a speaker."""
+    """Words that name a tenant's users, or anybody who speaks."""
     named = (*graph.users_of(ask, tenant), *graph.speakers_of(ask, tenant))
     return frozenset(part for name in named for part in names_of(name))
 
 
 def _relations(items: Sequence[StoredItem], people: frozenset[str]) -> dict[int, frozenset[Edge]]:
-    """What the items of a group relate, by rules."""
+    """The relations of a group's items, by rules."""
     frequencies = Counter(word for item in items for word in relations.words(item.text))
     named = people.union(*(relations.people_in(item.text) for item in items))
     things = frozenset().union(*(relations.things_in(item.text) for item in items)) - named

@@ -14,7 +14,7 @@ from palimpsest.core.consolidation.strength import visible
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.admin.paging import MAX_PAGE, NextCursor, Paged, cursor_to, position_of
-from palimpsest.features.items.consolidation import Consolidator, Which
+from palimpsest.features.items.consolidation import Consolidator, ItemSelection
 from palimpsest.store.engine import Ask
 from palimpsest.store.knowledge import consolidations
 from palimpsest.store.knowledge.graph import edges_of_tenant
@@ -231,7 +231,9 @@ class ConsolidationRoutes(Routes):
     async def run(self, call: Call[Consolidate]) -> Consolidated:
         """Consolidate for some seconds; `complete` says whether everything was done."""
         asked = call.asked
-        outcome = await self._consolidator.run(Which(asked.tenant, asked.user, asked.scope), asked.dry_run, RUN_SECONDS)
+        outcome = await self._consolidator.run(
+            ItemSelection(asked.tenant, asked.user, asked.scope), asked.dry_run, RUN_SECONDS
+        )
         fields = outcome.to_json()
         return Consolidated(**{**fields, "would": [ActionShown(**action) for action in fields["would"]]})
 

@@ -33,7 +33,7 @@ from palimpsest.domain.ports import Assistant, Assistants, Clock, Counts
 from palimpsest.features.items.model_writers import ModelWriters
 from palimpsest.memory.archive import Archive
 from palimpsest.settings.policy import ConsolidationPolicy
-from palimpsest.store.engine import Ask, Engine
+from palimpsest.store.engine import Ask, Engine, nobody
 from palimpsest.store.knowledge.items import (
     SEGMENT_MESSAGES,
     Waiting,
@@ -67,21 +67,17 @@ class ItemWriter(Protocol):
 
     @property
     def name(self) -> str:
-        """Kept with each item; its version is part of it."""
+        """The name and version that are kept with each item."""
 
     @property
     def short_term(self) -> ShortTerm | None:
-        """What says when a stretch is complete; None: its length does."""
+        """The buffer that says when a stretch is complete; None: its length does."""
 
     async def write(
-        self,
-        segment: Sequence[SourceMessage],
-        statistics: TermStatistics,
-        tenant: str,
-        vectors: Floats | None = None,
+        self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str, vectors: Floats | None = None
     ) -> Sequence[Item]:
         """
-        What to keep, each with its sources among the messages.
+        The items to keep of a segment, each with its sources.
 
         Args:
             statistics: of the tenant's words.
@@ -103,12 +99,12 @@ class ShortTerm:
 
     @property
     def least_chars(self) -> int:
-        """Fewer cannot fill it."""
+        """Characters below which no messages fill the buffer."""
         return self.buffers.short_term_tokens * CHARS_PER_TOKEN
 
     @property
     def of_segment(self) -> Buffers:
-        """For a segment that filled it, or that is all there is: it is summarised as one."""
+        """The buffers for a segment that filled them, or is all there is: it is summarised as one."""
         return replace(self.buffers, short_term_tokens=sys.maxsize)
 
     def filled(self, unread: Sequence[SourceMessage], statistics: TermStatistics, vectors: Floats | None) -> int:
@@ -125,12 +121,9 @@ class RuleWriter:
         self.short_term = short_term
 
     async def write(
-        self,
-        segment: Sequence[SourceMessage],
-        statistics: TermStatistics,
-        tenant: str,
-        vectors: Floats | None = None,
+        self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str, vectors: Floats | None = None
     ) -> Sequence[Item]:
+        """Write items of a segment by rules, on a thread."""
         write = self._write
         if self.short_term is not None:
             held = self.short_term
@@ -152,11 +145,7 @@ class ModelWriter:
         self.short_term = short_term
 
     async def write(
-        self,
-        segment: Sequence[SourceMessage],
-        statistics: TermStatistics,
-        tenant: str,
-        vectors: Floats | None = None,
+        self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str, vectors: Floats | None = None
     ) -> Sequence[Item]:
         budget = _budget_tokens(segment)
         return (await self._writers.write(self._paper, segment, budget, statistics, tenant, vectors)).items
@@ -191,7 +180,7 @@ class ItemKeeper:
 
     @classmethod
     def of(cls, archive: Archive, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
-        """Over an archive; see there for `writer`."""
+        """A keeper of an archive's items, by this writer."""
 
         def take_used() -> Collection[int]:
             keys = archive.keys()
@@ -200,7 +189,7 @@ class ItemKeeper:
         return cls(archive.database, archive.counts, archive.clock, writer, take_used, archive.embedder.name)
 
     async def run(self) -> None:
-        """Write whatever is complete; forever."""
+        """Write items of whatever is complete; forever."""
         while True:
             try:
                 await self.catch_up()
@@ -234,9 +223,9 @@ class ItemKeeper:
         return written
 
     async def count_uses(self) -> None:
-        """Write down which items led to what was recalled."""
+        """Store which items led to what was recalled."""
         if used := self._take_used():
-            await self._database.transact(partial(count_uses, items=used, now=self._clock()))
+            await self._database.transact(partial(count_uses, items=used, now=self._clock()), nobody)
 
     def _is_complete(self, waiting: Waiting, now: float, buffer: ShortTerm | None) -> bool:
         tried = self._unfilled.get(waiting.conversation)
@@ -247,7 +236,7 @@ class ItemKeeper:
         """Write the next segment of a conversation, unless another process reads it."""
         conversation, now = waiting.conversation, self._clock()
         mine = partial(claim, conversation=conversation, worker=self._worker, now=now, until=now + LEASE_SECONDS)
-        if not await self._database.transact(mine):
+        if not await self._database.transact(mine, nobody):
             return 0
         buffer = writer.short_term
         segment = await self._database.ask(partial(unread, conversation=conversation))
@@ -261,7 +250,7 @@ class ItemKeeper:
             size = await asyncio.to_thread(buffer.filled, segment, statistics, vectors)
             if not size and not is_over and len(segment) < SEGMENT_MESSAGES:
                 self._unfilled[conversation] = waiting.chars
-                await self._database.transact(partial(release, conversation=conversation, worker=self._worker))
+                await self._database.transact(partial(release, conversation=conversation, worker=self._worker), nobody)
                 return 0
             self._unfilled.pop(conversation, None)
             segment = segment[:size] if size else segment
@@ -276,7 +265,7 @@ class ItemKeeper:
             writer=writer.name,
             now=self._clock(),
         )
-        kept = await self._database.transact(keep)
+        kept = await self._database.transact(keep, lambda _ask: (waiting.tenant_name,))
         self._counts.add("items_written", len(kept))
         return len(kept)
 
@@ -294,7 +283,7 @@ def _first_segment(messages: Sequence[SourceMessage]) -> list[SourceMessage]:
 
 
 def _is_over(waiting: Waiting, now: float, buffer: ShortTerm | None) -> bool:
-    """Whether nothing was said for so long that what there is is all of it."""
+    """Whether nothing was said for so long that a stretch is complete as it is."""
     return now - waiting.newest_at >= (IDLE_SECONDS if buffer is None else OVER_SECONDS)
 
 
@@ -315,7 +304,7 @@ def _turn_vectors(ask: Ask, segment: Sequence[SourceMessage], model: str) -> Flo
 
 
 def _statistics(ask: Ask, tenant: int, segment: Sequence[SourceMessage]) -> TermStatistics:
-    """In how many of the tenant's passages the words of a segment stand; the segment is among them."""
+    """How many of the tenant's passages hold each word of a segment, the segment included."""
     found = dict.fromkeys(term for said in segment for term in terms(said.text))
     return TermStatistics(passages_in(ask, tenant), passages_holding(ask, tenant, [*found]))
 
@@ -332,7 +321,7 @@ def writer_of(
     policy: ConsolidationPolicy, assistants: Assistants | None = None, compress: Compress | None = None
 ) -> ItemWriter | None:
     """
-    Who writes by this policy, by the model in the role of the writer where there is one; None: nobody.
+    The writer that the policy names, with the model in that role if there is one; None: none.
 
     Args:
         compress: before LightMem-3 cuts topics; None: by the self-information of words.

@@ -24,7 +24,7 @@ CALL_SECONDS = 30.0  # of one call: the proxy answers in milliseconds, or is gon
 
 async def bridge(url: str, headers: Mapping[str, str]) -> None:
     """
-    Serve until standard input ends.
+    Pass MCP between standard input and the proxy at a URL until the input ends.
 
     Args:
         url: of the endpoint, with its path.
@@ -40,6 +40,8 @@ async def bridge(url: str, headers: Mapping[str, str]) -> None:
 
 
 async def _serve(client: Client) -> None:
+    """Serve the tools of a client session over stdin and stdout."""
+
     async def list_tools(_context: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
         return await client.list_tools(cursor=params.cursor if params else None)
 

@@ -1,6 +1,4 @@
-"""
-`palimpsest mcp`: the memory tools on standard input and output, for clients that start their servers as commands.
-"""
+"""`palimpsest mcp`: the memory tools on standard input and output, for clients that start their servers as commands."""
 
 from __future__ import annotations
 
@@ -21,8 +19,7 @@ def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command("mcp", _mcp, "Serve the memory tools of a running proxy on standard input and output.")
     parser.add_argument(
-        "--url",
-        help=f"address of the proxy; the default is {URL_ENV}, or the configured one (http://HOST:PORT{PATH})",
+        "--url", help=f"address of the proxy; the default is {URL_ENV}, or the configured one (http://HOST:PORT{PATH})"
     )
     parser.add_argument(
         "--key-env",
@@ -45,7 +42,7 @@ def _mcp(given: argparse.Namespace) -> int:
 
 def headers(given: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
     """
-    What says who asks.
+    The headers that tell the proxy who asks.
 
     Raises:
         PolicyError: the variable that should hold the key is not set.

@@ -78,10 +78,7 @@ class McpEndpoint:
             # by which name a page may ask here is checked in front of every path (edge/web_pages)
             security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
             server.streamable_http_app(
-                json_response=True,
-                stateless_http=True,
-                max_request_body_size=BODY_BYTES,
-                transport_security=security,
+                json_response=True, stateless_http=True, max_request_body_size=BODY_BYTES, transport_security=security
             )
             async with server.session_manager.run():
                 started.set_result(server.session_manager.handle_request)
@@ -92,14 +89,14 @@ class McpEndpoint:
                 started.set_exception(failure)
 
     async def close(self) -> None:
-        """End what runs."""
+        """End the SDK's manager and its sessions."""
         self._ends.set()
         if self._serving is not None:
             await self._serving
 
 
 def _unkept(send: Send) -> Send:
-    """Sends answers that no cache keeps: they quote what was said."""
+    """A `send` that forbids caches to keep answers: they quote what was said."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

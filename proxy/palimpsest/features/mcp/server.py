@@ -72,7 +72,7 @@ def memory_server(tools: MemoryTools, others: Iterable[Toolset], names: Iterable
 
 
 class MemoryServer(MCPServer):
-    """An MCP server that refuses unknown arguments and explains invalid ones in plain words."""
+    """An MCP server that refuses unknown arguments and says which ones are invalid, and why."""
 
     def __init__(self, *named: Any, **given: Any) -> None:
         super().__init__(*named, **given)
@@ -81,6 +81,7 @@ class MemoryServer(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context | None = None
     ) -> CallToolResult | InputRequiredResult:
+        """Call a tool; what fails for unknown or invalid arguments says which arguments the tool takes."""
         known = self.arguments.get(name, tuple(arguments))
         if unknown := [word for word in arguments if word not in known]:
             return failed(f"{', '.join(unknown)}: unknown to {name}; it takes {', '.join(known)}")
@@ -113,8 +114,7 @@ class _Offered:
         self,
         context: Context,
         query: Annotated[
-            str,
-            Field(min_length=1, description="A question in full, as the user would ask it: where do I live?"),
+            str, Field(min_length=1, description="A question in full, as the user would ask it: where do I live?")
         ],
         conversation: Annotated[str, Field(description="Id of the only conversation to search.")] = "",
         limit: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="The most messages to quote.")] = RESULTS,
@@ -199,6 +199,7 @@ class _Offered:
         return await answered(context, forgotten)
 
     async def _quoted(self, asked: Awaitable[Quotation]) -> CallToolResult:
+        """A quotation as a tool result, with a warning where it is unlikely, and ids to fetch."""
         found = await asked
         ids = ", ".join(result.id for result in found.results)
         behind = f"\nIds for fetch_memory, in this order: {ids}" if ids else ""

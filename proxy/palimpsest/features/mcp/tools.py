@@ -70,13 +70,7 @@ class MemoryTools:
     """The tools over one archive."""
 
     def __init__(
-        self,
-        database: Engine,
-        recall: Retriever,
-        forgetting: Forgetting,
-        policy: Policy,
-        secret: bytes,
-        clock: Clock,
+        self, database: Engine, recall: Retriever, forgetting: Forgetting, policy: Policy, secret: bytes, clock: Clock
     ) -> None:
         """
         Args:
@@ -91,7 +85,7 @@ class MemoryTools:
 
     async def search(self, speaker: Speaker, question: str, conversation: str = "", limit: int = RESULTS) -> Quotation:
         """
-        What was said earlier and answers a question, best first.
+        Search for messages that answer a question, best first.
 
         Args:
             conversation: only in this one; "": in all that the speaker's requests may look at.
@@ -130,11 +124,11 @@ class MemoryTools:
         text, goes_on = found.text[start : start + FETCH_CHARS], start + FETCH_CHARS < len(found.text)
         whole = [replace(found, text=text) if one == found else _cut(one) for one in beside]
         note = f"{READING} The message {id} goes on: fetch it with start {start + FETCH_CHARS}." if goes_on else READING
-        return Quotation(_framed(whole, note), tuple(_source(one) for one in whole))
+        return Quotation(_framed(whole, note), tuple(_result_of_message(one) for one in whole))
 
     async def recall_lost(self, speaker: Speaker, question: str = "", conversation: str = "") -> Quotation:
         """
-        What compactions removed from a conversation and its newest request no longer contains.
+        Quote what compactions removed from a conversation and its newest request no longer contains.
 
         Args:
             question: "": what names and tells most.
@@ -192,7 +186,7 @@ class MemoryTools:
         return receipt
 
     async def _recalled(self, query: Query, limit: int) -> Recalled:
-        """What recall finds; of a question about "the user" the better of what it finds so and in the first person."""
+        """Recall; for a question about "the user" also in the first person, and return the better result."""
         recalled = await self._recall.recall(query, limit)
         if (own := as_user(query.text)) == query.text:
             return recalled
@@ -205,7 +199,7 @@ class MemoryTools:
         return Query(speaker.tenant, "", "", reach=reach, user=speaker.user, scope=speaker.scope)
 
     def _quotation(self, recalled: Recalled, question: str) -> Quotation:
-        """Quotes of what is worth its room; of what nobody asked for, and of what is hardly likely, the first."""
+        """Quote what recall found in a block; of what is unlikely, or was not asked for, only the first few."""
         is_likely = (
             not question or recalled.helps >= demanded(self._policy.memory.generosity, BlockKind.RECALL).least_help
         )
@@ -217,14 +211,16 @@ class MemoryTools:
         best: dict[int, Candidate] = {}
         for candidate in candidates:
             best.setdefault(candidate.memory.occurrence, candidate)
-        return Quotation(block.text, tuple(_found(best[at], question) for at in block.occurrences), is_likely)
+        return Quotation(block.text, tuple(_result_of(best[at], question) for at in block.occurrences), is_likely)
 
     def _seal(self, speaker: Speaker, given: Json, until: int) -> str:
+        """A keyed hash that lets a tenant confirm an erasure until some time."""
         meant = orjson.dumps([until, speaker.tenant, given], option=orjson.OPT_SORT_KEYS)
         return hmac.new(tenant_key(self._secret, speaker.tenant), b"forget\0" + meant, hashlib.sha256).hexdigest()[:32]
 
 
 def _of_lost(speaker: Speaker, head: Head, question: str) -> Query:
+    """A query for what a conversation lost; without a question, for all of it."""
     return Query(
         speaker.tenant,
         head.conversation,
@@ -235,7 +231,7 @@ def _of_lost(speaker: Speaker, head: Head, question: str) -> Query:
     )
 
 
-def _found(candidate: Candidate, question: str) -> Result:
+def _result_of(candidate: Candidate, question: str) -> Result:
     memory = candidate.memory
     probability = round(candidate.probability, 3) if question else None
     return Result(
@@ -247,7 +243,7 @@ def _found(candidate: Candidate, question: str) -> Result:
     )
 
 
-def _source(said: Said) -> Result:
+def _result_of_message(said: Said) -> Result:
     return Result(f"{said.conversation}/{said.occurrence}", said.conversation, said.role, _date(said.created_at))
 
 
@@ -257,6 +253,7 @@ def _cut(said: Said) -> Said:
 
 
 def _framed(messages: Sequence[Said], reading: str) -> str:
+    """Messages as a block of quotations, with a line for each new day."""
     lines, day = [], ""
     for said in messages:
         if (today := _date(said.created_at)[:10]) != day:

@@ -36,12 +36,12 @@ ROOT = "/memory"
 COOKIE = "palimpsest_page"
 HERE = Path(__file__).parent
 FORM_BYTES = 1 << 16  # the longest names and words to look for need a tenth
-COMPACTIONS_SHOWN = 20  # of one conversation, the newest, with their losses
+COMPACTIONS_SHOWN = 5  # of one conversation, the newest, with their losses: some 50 kB each; others have their own page
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with none at all, browsers send forms from an origin "null", which is refused
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
 }
@@ -105,6 +105,7 @@ class PageApplication:
             if source.needs and not request.query_params.get(source.needs, "").strip():
                 continue
             passed = {name: value for name in source.passes if (value := request.query_params.get(name))}
+            passed |= {name: request.path_params[name] for name in source.takes}
             answer = await self._ask(reader, "GET", source.path, request.path_params, {**source.given, **passed})
             if answer.status < 400:
                 values[source.name] = answer.value
@@ -129,7 +130,7 @@ class PageApplication:
     async def _live(self, request: Request) -> Response:
         reader = self._reader(request)
         asked = {"limit": LIVE_TURNS}
-        first = await self._ask(reader, "GET", "/turns", {}, asked)
+        first = await self._ask(reader, "GET", "/turns", {}, {"limit": "1"})  # whether this reader may
         if first.status >= 400:
             return self._failed(reader, first)
         if self._feed.is_full:
@@ -161,10 +162,15 @@ class PageApplication:
         reader = self._reader(request)
         if not _is_own_form(request):
             return self._shown(reader, "message.html", {"text": FOREIGN_FORM}, 403)
-        if action.question and (await _form(request)).get("confirmed") != "yes":
-            return self._shown(reader, "question.html", {"question": action.question, "back": ROOT + action.then})
-        answer = await self._ask(reader, action.method, action.operation, request.path_params, {})
-        return self._failed(reader, answer) if answer.status >= 400 else RedirectResponse(ROOT + action.then, 303)
+        form = await _form(request)
+        back = ROOT + action.then if action.then else _own_page(form.get("back", ""))
+        if action.question and form.get("confirmed") != "yes":
+            return self._shown(reader, "question.html", {"question": action.question, "back": back})
+        names = {name: value for name, value in request.path_params.items() if f"{{{name}" in action.path}
+        given = {name: value for name, value in names.items() if f"{{{name}}}" not in action.operation}
+        in_path = {name: str(value) for name, value in names.items() if name not in given}
+        answer = await self._ask(reader, action.method, action.operation, in_path, given)
+        return self._failed(reader, answer) if answer.status >= 400 else RedirectResponse(back, 303)
 
     async def _sign_in(self, request: Request) -> Response:
         reader = self._reader(request)
@@ -229,6 +235,11 @@ def _is_own_form(request: Request) -> bool:
         return site == "same-origin"
     origin = request.headers.get("origin", "")
     return bool(origin) and origin.partition("://")[2] == request.headers.get("host")
+
+
+def _own_page(path: str) -> str:
+    """The path of a page, where it is one of these; else of the first one."""
+    return path if path.startswith(f"{ROOT}/") and path.isprintable() and "\\" not in path else f"{ROOT}/"
 
 
 async def _form(request: Request) -> dict[str, str]:

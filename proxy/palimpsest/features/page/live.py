@@ -1,6 +1,4 @@
-"""
-The newest turns as a stream of server-sent events, read once a second however many readers there are.
-"""
+"""The newest turns as a stream of server-sent events, read once a second however many readers there are."""
 
 from __future__ import annotations
 

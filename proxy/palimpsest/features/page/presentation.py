@@ -1,6 +1,4 @@
-"""
-The forms in which the page shows times, numbers and texts.
-"""
+"""The forms in which the page shows times, numbers and texts."""
 
 from __future__ import annotations
 
@@ -12,7 +10,6 @@ from urllib.parse import urlencode
 
 from palimpsest.domain import Event, Rebuild
 
-_BLOCK = re.compile(r"^\s*<palimpsest-memory\b[^>]*>\n?|</palimpsest-memory>\s*$")
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 EVENTS: Mapping[str, str] = {
     Event.START: "begins",
@@ -59,11 +56,6 @@ def rebuild(name: str | None) -> str:
     return "" if name is None else REBUILDS.get(name, name)
 
 
-def contents(block: str) -> str:
-    """The text of a block without its frame's tags."""
-    return inert(_BLOCK.sub("", block)).strip()
-
-
 def combined(query: Mapping[str, str], **more: str) -> str:
     """A query with other values, as it stands in an address."""
     return urlencode({**query, **more})
@@ -75,6 +67,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "inert": inert,
     "event": event,
     "rebuild": rebuild,
-    "contents": contents,
     "combined": combined,
 }

@@ -24,6 +24,7 @@ class Source:
     path: str  # as the operation's
     given: Mapping[str, str] = field(default_factory=dict)  # its query
     passes: tuple[str, ...] = ()  # names of the page's own query that are passed on to it
+    takes: tuple[str, ...] = ()  # names in the page's own path, likewise
     needs: str = ""  # asked only where the page's query has this
     is_optional: bool = False  # the page is shown without it: it is the operator's alone
 
@@ -45,7 +46,7 @@ class Action:
     path: str
     method: str
     operation: str
-    then: str
+    then: str = ""  # "": the page that the form names, `back`
     question: str = ""  # put to whoever sends the form, before anything is done; "": none
 
 
@@ -74,6 +75,7 @@ VIEWS = (
                 *("page", "/conversations/{conversation}/turns", {"limit": TURNS_OF_CONVERSATION}),
                 ("cursor", "event", "added"),
             ),
+            Source("waiting", "/reminders", takes=("conversation",)),
         ),
         shows_losses=True,
     ),
@@ -85,7 +87,10 @@ VIEWS = (
     View(
         "/search",
         "search.html",
-        (Source("found", "/search", passes=(*PERIOD, "q", "user", "scope", "role", "conversation"), needs="q"),),
+        (
+            Source("found", "/search", passes=(*PERIOD, "q", "user", "scope", "role", "conversation"), needs="q"),
+            Source("waiting", "/reminders", passes=("tenant", "conversation"), needs="q"),
+        ),
     ),
     View(
         "/facts",
@@ -111,6 +116,8 @@ VIEWS = (
 )
 
 ACTIONS = (
+    Action("/reminders/{memory:int}", "POST", "/reminders"),
+    Action("/reminders/{memory:int}/withdraw", "DELETE", "/reminders/{memory}"),
     Action("/facts/{fact}/pin", "PUT", "/facts/{fact}/pin", "/facts"),
     Action("/facts/{fact}/unpin", "DELETE", "/facts/{fact}/pin", "/facts"),
     Action("/facts/{fact}/forget", "DELETE", "/facts/{fact}", "/facts", "Forget this fact for good?"),

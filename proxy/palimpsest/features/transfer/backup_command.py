@@ -1,6 +1,4 @@
-"""
-`palimpsest backup` and `palimpsest restore`: the data folder in one file, and back.
-"""
+"""`palimpsest backup` and `palimpsest restore`: the data folder in one file, and back."""
 
 from __future__ import annotations
 

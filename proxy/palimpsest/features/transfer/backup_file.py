@@ -108,6 +108,7 @@ def is_archive(path: Path) -> bool:
 
 
 def _manifest(path: Path, value: Any) -> Manifest:
+    """A manifest as it was read; raises MemoryFault where it is none, or of a newer version."""
     if not isinstance(value, dict) or value.get("palimpsest") != "backup":
         raise MemoryFault(f"reading {path}: it is not a backup")
     if type(value.get("version")) is not int or value["version"] > VERSION:

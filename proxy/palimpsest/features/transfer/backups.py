@@ -121,7 +121,7 @@ async def restore(
         await asyncio.to_thread(examined, folder / DATABASE)
         erasures = Erasures()
         for number, other in enumerate(erasures_of):
-            erasures += await asyncio.to_thread(_recorded, other, folder / f"{number}", manifest)
+            erasures += await asyncio.to_thread(_recorded_erasures, other, folder / f"{number}", manifest)
         if is_there and not ignores_erasures:
             erasures += _present(data, manifest, environment)
         erased = await _without(folder / DATABASE, erasures, secret, clock)
@@ -146,7 +146,7 @@ def _is_in_use(database: Path) -> bool:
 
 @contextmanager
 def _workshop(data: Path) -> Iterator[Path]:
-    """A folder to put the database together in, beside where it will stand."""
+    """A temporary folder in which the database is put together, beside where it will stand."""
     make_folder(data)
     for left in data.glob(f"{WORKSHOP}*"):  # by a restoration that was killed: it holds what may have been erased
         shutil.rmtree(left, ignore_errors=True)
@@ -159,6 +159,7 @@ def _workshop(data: Path) -> Iterator[Path]:
 
 
 def _secret(source: Path, manifest: Manifest, stored: bytes | None, environment: Mapping[str, str]) -> bytes:
+    """The secret of a backup, of the environment or the file; raises PolicyError where it is not that one."""
     given = environment.get(SECRET_ENV, "").encode()
     secret = given or (stored or b"").strip()
     if not secret:
@@ -168,7 +169,8 @@ def _secret(source: Path, manifest: Manifest, stored: bytes | None, environment:
     return secret
 
 
-def _recorded(other: Path, folder: Path, manifest: Manifest) -> Erasures:
+def _recorded_erasures(other: Path, folder: Path, manifest: Manifest) -> Erasures:
+    """The erasures that a file or another backup of the same secret records."""
     if not other.exists():
         raise MemoryFault(f"reading the erasures of {other}: there is no such file")
     if not is_archive(other):
@@ -184,7 +186,7 @@ def _recorded(other: Path, folder: Path, manifest: Manifest) -> Erasures:
 
 
 def _present(data: Path, manifest: Manifest, environment: Mapping[str, str]) -> Erasures:
-    """Those of the folder that is replaced."""
+    """The erasures that the folder to be replaced records."""
     advice = "--ignore-erasures restores without them, and with it what was erased"
     try:
         erasures = recorded_in(data / DATABASE)
@@ -202,7 +204,7 @@ def _present(data: Path, manifest: Manifest, environment: Mapping[str, str]) -> 
 
 
 async def _without(path: Path, erasures: Erasures, secret: bytes, clock: Clock) -> Mapping[str, int]:
-    """Migrate the database, and erase from it what was erased elsewhere; rows by store."""
+    """Erase from a database what was erased elsewhere; rows by store."""
     database = Database(path)
     try:
         await database.open()
@@ -219,6 +221,7 @@ async def _without(path: Path, erasures: Erasures, secret: bytes, clock: Clock) 
 
 
 def _move_aside(data: Path, clock: Clock) -> Path:
+    """Move the database and the secret into a new folder, and return it."""
     aside = data / (ASIDE + datetime.fromtimestamp(clock(), UTC).strftime("%Y%m%dT%H%M%SZ"))
     aside.mkdir(mode=FOLDER_MODE)
     for name in (f"{DATABASE}-wal", f"{DATABASE}-shm", DATABASE, SECRET_FILE):

@@ -19,15 +19,12 @@ from palimpsest.wire.message import objects, text_of
 from palimpsest.wire.values import dumps
 
 PROGRAM = "claude"
-FIELDS = {
-    "text": ("text",),
-    "tool_use": ("id", "name", "input"),
-    "tool_result": ("tool_use_id", "content", "is_error"),
-}
+FIELDS = {"text": ("text",), "tool_use": ("id", "name", "input"), "tool_result": ("tool_use_id", "content", "is_error")}
 """Of the parts that are kept, what the API knows of them; the rest is for the pages of the web site."""
 
 
 def is_conversation(value: Any) -> bool:
+    """Whether a value of the file is a conversation of this program."""
     return isinstance(value, dict) and isinstance(value.get("chat_messages"), list)
 
 
@@ -50,7 +47,7 @@ def tree_of(value: Json) -> Tree:
         # the parent of the first is an id that no message has; older exports name none, and are lists
         parent = last_of.get(named, "") if isinstance(named, str) and named else before
         at = seconds(message.get("created_at"))
-        for place, raw in enumerate(_apart(message)):
+        for place, raw in enumerate(_messages_of(message)):
             node = Node(name if not place else f"{name}/{place}", parent, raw, at)
             nodes.append(node)
             parent = node.id
@@ -59,8 +56,8 @@ def tree_of(value: Json) -> Tree:
     return Tree(PROGRAM, id, nodes, current, seconds(value.get("created_at")))
 
 
-def _apart(message: Json) -> Iterator[Json]:
-    """One message of the export, as the messages that the API would have."""
+def _messages_of(message: Json) -> Iterator[Json]:
+    """Split one message of the export into messages of the API, wherever the role changes."""
     sender = text_of(message.get("sender"))
     if sender not in ("human", "assistant"):
         raise WireError("a message that is neither the person's nor the model's")
@@ -83,6 +80,7 @@ def _of_text(text: Any) -> list[Json]:
 
 
 def _parts(content: Any) -> Iterator[Json]:
+    """The text, calls and results among the parts of a message, with missing ids of calls filled in."""
     last_call = ""
     for number, part in enumerate(objects(content)):
         kind = text_of(part.get("type"))
@@ -102,7 +100,7 @@ def _parts(content: Any) -> Iterator[Json]:
 
 
 def _attached(message: Json) -> list[Json]:
-    """What was handed over with a message: its text where the export has it, else its name."""
+    """Attachments of a message as documents: the text where the export has it, else the name."""
     found: list[Json] = []
     for one in objects(message.get("attachments")):
         if text := text_of(one.get("extracted_content")):

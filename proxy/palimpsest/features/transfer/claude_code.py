@@ -41,7 +41,7 @@ class Session:
 
     def take(self, value: Any) -> None:
         """
-        Take the next line.
+        Take the next line of the file.
 
         Raises:
             WireError: it is none that this program writes.
@@ -85,7 +85,7 @@ class Session:
         return self._line_of.get(parent, parent)
 
     def _agent(self, value: Json, line: _Line) -> str:
-        """Whose line this is: older files hold the lines of sub-agents, newer ones name the agent."""
+        """The subagent whose line this is, "" for none: older files mix the lines, newer ones name the agent."""
         agent = text_of(value.get("agentId"))
         if not agent and value.get("isSidechain"):
             agent = self._agent_of.get(line.parent, "") or line.uuid
@@ -116,12 +116,13 @@ class _Line:
 
 
 def _nodes(lines: Iterable[_Line]) -> Iterator[Node]:
+    """The nodes of a session, one for each message of the API that a line makes."""
     resets = False
     last_of: dict[str, str] = {}
     for line in lines:
         parent = last_of.get(line.parent, line.parent)
         resets |= line.resets
-        raws = [] if not line.parts or line.model == SYNTHETIC else _apart(line)
+        raws = [] if not line.parts or line.model == SYNTHETIC else _messages_of(line)
         if not raws:
             yield Node(line.uuid, parent)
             continue
@@ -133,6 +134,7 @@ def _nodes(lines: Iterable[_Line]) -> Iterator[Node]:
         last_of[line.uuid], resets = id, False
 
 
-def _apart(line: _Line) -> list[Json]:
+def _messages_of(line: _Line) -> list[Json]:
+    """The message of a line, as the messages that the API would have."""
     body = dumps({"messages": [{"role": line.role, "content": line.parts}]})
     return [said.raw for said in messages.parse(body.encode(errors="surrogatepass")).messages]

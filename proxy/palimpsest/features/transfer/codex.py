@@ -30,7 +30,7 @@ def is_line(value: Any) -> bool:
 
 
 def _is_first(value: Json) -> bool:
-    """The first line of an early file: the session without a type."""
+    """Whether a line is the first of an early file: the session without a type."""
     return "type" not in value and "timestamp" in value and isinstance(value.get("id"), str)
 
 
@@ -50,7 +50,7 @@ class Session:
 
     def take(self, value: Any) -> None:
         """
-        Take the next line.
+        Take the next line of the file.
 
         Raises:
             WireError: it is none that this program writes.
@@ -87,6 +87,7 @@ class Session:
         ]
 
     def _take(self, kind: Any, payload: Json, at: float) -> None:
+        """Take in a line by its kind: session, model, item, compaction, or turns that are taken back."""
         if kind == "session_meta":
             self._begin(payload, at)
         elif kind == "turn_context":
@@ -99,6 +100,7 @@ class Session:
             self._roll_back(payload["num_turns"])
 
     def _begin(self, meta: Json, at: float) -> None:
+        """Take id, time, parent and instructions of the session from its first line."""
         if self._id:
             return  # a fork repeats the beginning of what it was forked from
         self._id = text_of(meta.get("id"))
@@ -113,6 +115,7 @@ class Session:
             self._add([{"role": "system", "content": instructions}], at)
 
     def _item(self, item: Json, at: float) -> None:
+        """Add a message, or a part of the answer that goes on."""
         if item.get("type") == "reasoning":
             return
         (_, message), *_ = messages_of([item]) or ((0, None),)
@@ -130,6 +133,7 @@ class Session:
         self._add([message.raw for _, message in messages_of(said)], at)
 
     def _compact(self, payload: Json, at: float) -> None:
+        """End the answer, and add the summary of a compaction, from which the history begins anew."""
         self._end_answer()
         history = [*objects(payload.get("replacement_history"))]
         summary = text_of(payload.get("message"))
@@ -152,6 +156,7 @@ class Session:
         self._place = place
 
     def _add(self, raws: Sequence[Json], at: float, is_summary: bool = False) -> None:
+        """Add messages behind the last one."""
         for raw in raws:
             id = f"{len(self._nodes)}"
             resets, self._resets = self._resets, False

@@ -1,6 +1,4 @@
-"""
-`palimpsest export` and `palimpsest import`: conversations to a file, and from files of several programs.
-"""
+"""`palimpsest export` and `palimpsest import`: conversations to a file, and from files of several programs."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ FILE_MODE = 0o600  # other people's conversations
 def add_commands(command: Command) -> None:
     """Add both to the command line."""
     export = command("export", _export, "Write conversations to a file of JSON lines: docs/portability.md.")
-    _whose(export, "only")
+    _owner_flags(export, "only")
     export.add_argument("--conversation", default="", metavar="ID", help="only this one (x-palimpsest-conversation)")
     export.add_argument(
         "--output", type=Path, metavar="FILE", help="default: standard output; .gz and .zst are compressed"
@@ -45,11 +43,11 @@ def add_commands(command: Command) -> None:
     about = "Read conversations from files: our own exports, ChatGPT's and Claude's account exports, "
     imports = command("import", _import, about + "sessions of Claude Code and Codex.")
     imports.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files, zip archives or folders")
-    _whose(imports, "store everything under")
+    _owner_flags(imports, "store everything under")
     policy_flags(imports)
 
 
-def _whose(parser: argparse.ArgumentParser, doing: str) -> None:
+def _owner_flags(parser: argparse.ArgumentParser, doing: str) -> None:
     parser.add_argument("--user", default="", metavar="NAME", help=f"{doing} this user")
     parser.add_argument("--scope", default="", metavar="NAME", help=f"{doing} this project")
     parser.add_argument("--tenant", default="", metavar="NAME", help=f"{doing} this tenant, such as static:me")
@@ -67,6 +65,7 @@ def _export(given: argparse.Namespace) -> int:
     selection = Selection(given.tenant, given.conversation, given.user, given.scope)
 
     async def write(archive: Commands) -> Counter[bytes]:
+        """Write the export, and count its lines by kind."""
         kinds = Counter[bytes]()  # lines, by the name of their first field
         with _WrittenFile(given.output) as (stream, name), faults(OSError, f"writing {name}"):
             async for lines in export(archive.database, selection, lambda tenant: tenant_key(archive.secret(), tenant)):
@@ -77,7 +76,7 @@ def _export(given: argparse.Namespace) -> int:
                 raise MemoryFault(f"exporting from {archive.policy.data}: nothing stored matches")
         return kinds
 
-    kinds = offline.run(quiet_policy(given), write)
+    kinds = offline.run(quiet_policy(given), write, keeps_to_secret=False)
     aside = terminal.console(is_aside=True)
     told = f" and {kinds[b'fact']:,} added facts" if kinds[b"fact"] else ""
     aside.print(f"{kinds[b'turn']:,} turns{told} exported" + (f" to {given.output}" if given.output else ""))
@@ -131,6 +130,7 @@ def _import(given: argparse.Namespace) -> int:
     started = time.monotonic()
 
     async def take(archive: Commands) -> tuple[Totals, int, int, Destination]:
+        """Import the files: totals of turns, counts of facts and of erasures, and whose it became."""
         into = await destination(given, policy, os.environ, archive)
         if is_in_force(policy.retention):
             with aside.status("reading how old it is"):
@@ -211,7 +211,7 @@ async def destination(
     given: argparse.Namespace, policy: Policy, environment: Mapping[str, str], archive: Commands
 ) -> Destination:
     """
-    Whose the imported turns become.
+    Whom the imported turns will belong to.
 
     Without --tenant: with `tenants.static` that tenant, as nobody else is ever asked about there. Else turns of our own
     exports keep theirs, and those of other programs become the tenant of the API key in the environment, as requests

@@ -89,6 +89,7 @@ def files_in(paths: Iterable[Path]) -> Iterator[File]:
 
 
 def _is_zip(file: Path) -> bool:
+    """Whether a file begins as a ZIP archive."""
     try:
         with file.open("rb") as stream:
             return stream.read(len(ZIP)) == ZIP
@@ -97,6 +98,7 @@ def _is_zip(file: Path) -> bool:
 
 
 def _members(file: Path) -> list[File]:
+    """The members of an archive that can be imported."""
     try:
         with zipfile.ZipFile(file) as archive:
             return [File(file, name) for name in sorted(archive.namelist()) if name.endswith(IN_ARCHIVES)]

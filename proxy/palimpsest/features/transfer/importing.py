@@ -21,19 +21,7 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.conversation import conversation_named
 from palimpsest.core.history.link_keys import flags_of, request_links
 from palimpsest.core.redaction.redaction import is_withheld, redact, stored_name
-from palimpsest.domain import (
-    Block,
-    Completion,
-    Fact,
-    HeadFlag,
-    Heard,
-    NewMessage,
-    Record,
-    Role,
-    Shape,
-    Speaker,
-    Turn,
-)
+from palimpsest.domain import Block, Completion, Fact, HeadFlag, Heard, NewMessage, Record, Role, Shape, Speaker, Turn
 from palimpsest.domain.errors import DataFault, PolicyError, WireError
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.portable_turn import ForgottenFact, PortableMessage, PortableTurn, stable_id
@@ -43,7 +31,7 @@ from palimpsest.store.knowledge.added_facts import add_facts
 from palimpsest.store.knowledge.forgotten_facts import forget_again
 from palimpsest.store.turns.arrivals import Arrival, Arrivals, Written, known, without_words
 from palimpsest.store.turns.tombstones import without_text
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import storable
 from palimpsest.wire.values import chars_of
@@ -102,7 +90,7 @@ def ages(turns: Iterable[PortableTurn], into: Destination, policy: RetentionPoli
     """
     found, of_tenant = Ages(), dict[str, Cutoffs]()
     for turn in turns:
-        tenant = _tenant(turn.tenant, into)
+        tenant = _tenant_for(turn.tenant, into)
         if tenant not in of_tenant:
             of_tenant[tenant] = cutoffs(policy, tenant, now)
         said = [(message, turn.created_at) for message in turn.messages]
@@ -126,10 +114,7 @@ class Importing:
         self.totals = Totals()
 
     async def take(
-        self,
-        turns: Iterable[PortableTurn],
-        into: Destination,
-        report: Callable[[Totals], None] = lambda totals: None,
+        self, turns: Iterable[PortableTurn], into: Destination, report: Callable[[Totals], None] = lambda totals: None
     ) -> Totals:
         """
         Write turns, parents in front of their children.
@@ -189,9 +174,9 @@ class Importing:
     def _fact(self, fact: Fact, into: Destination) -> Fact:
         return replace(
             fact,
-            tenant=_tenant(fact.tenant, into),
-            user=self._named(into.user or fact.user),
-            scope=self._named(into.scope or fact.scope),
+            tenant=_tenant_for(fact.tenant, into),
+            user=self._stored_name(into.user or fact.user),
+            scope=self._stored_name(into.scope or fact.scope),
             subject=self._clean(fact.subject),
             slot=self._clean(fact.slot),
             value=self._clean(fact.value),
@@ -199,6 +184,7 @@ class Importing:
         )
 
     async def _write(self, turns: Sequence[PortableTurn]) -> None:
+        """Write the turns that are new or newly complete; one by one where a batch cannot be stored."""
         stored = await self._database.ask(lambda ask: known(ask, [turn.id for turn in turns]))
         wanted = [turn for turn in turns if turn.id not in stored or (stored[turn.id][1] and turn.is_complete)]
         self.totals.known += len(turns) - len(wanted)
@@ -215,6 +201,7 @@ class Importing:
                     self.totals.broken.append(f"turn {arrival.source.id}: {fault}")
 
     async def _transact(self, arrivals: Sequence[Arrival]) -> None:
+        """Write arrivals in one transaction, and count them."""
         try:
             written = await self._database.transact(lambda transaction: self._arrivals.write(transaction, arrivals))
         except BaseException:
@@ -223,6 +210,7 @@ class Importing:
         self.totals.written.add(written)
 
     def _read(self, turns: Sequence[PortableTurn]) -> list[Arrival]:
+        """The turns as arrivals; those that cannot be read are listed as broken."""
         found = []
         for turn in turns:
             try:
@@ -232,17 +220,21 @@ class Importing:
         return found
 
     def _arrival(self, source: PortableTurn) -> Arrival:
-        """A turn as the archive takes it, but for what it keeps of earlier ones."""
+        """A turn as the archive takes it, without what it keeps of earlier ones."""
         key = tenant_key(self._secret, source.tenant)
         conversation, serves = source.conversation, source.serves
         if source.client_ids:  # as the proxy names it when that client goes on
             conversation = conversation_named(source.tenant, source.client_ids[0], self._secret)
             serves = conversation_named(source.tenant, serves, self._secret) if serves else ""
-        new = tuple(self._new(message, key) for message in source.messages)
+        new = tuple(self._new_message(message, key) for message in source.messages)
         history = [one for one in new if not one.message.is_instruction]
-        instructions = [one.print for one in new if one.message.is_instruction]
-        messages, prints = [one.message for one in history], [one.print for one in history]
-        user, scope, model = self._named(source.user), self._named(source.scope), storable(self._named(source.model))
+        instructions = [one.fingerprint for one in new if one.message.is_instruction]
+        messages, prints = [one.message for one in history], [one.fingerprint for one in history]
+        user, scope, model = (
+            self._stored_name(source.user),
+            self._stored_name(source.scope),
+            storable(self._stored_name(source.model)),
+        )
         speaker = Speaker(source.tenant, user, scope, client_ids=source.client_ids)
         is_side = source.role is Role.SIDE
         turn = Turn(
@@ -281,6 +273,7 @@ class Importing:
         return Arrival(source, Record(record.turn, entries, scopes), self._heard(source, turn, key))
 
     def _heard(self, source: PortableTurn, turn: Turn, key: bytes) -> Heard | None:
+        """The answer of a turn as it would have been archived; None: it has none."""
         if source.ending is None:
             return None
         message = read_message(source.answer.raw) if source.answer else None
@@ -288,19 +281,20 @@ class Importing:
         heard = heard_of(turn, completion, source.ending, source.answered_at, key, self._clean)
         return without_words(heard) if source.answer and source.answer.is_erased else heard
 
-    def _new(self, message: PortableMessage, key: bytes) -> NewMessage:
+    def _new_message(self, message: PortableMessage, key: bytes) -> NewMessage:
         read = read_message(message.raw)
         flags = flags_of(read) | HeadFlag.SUMMARY * message.is_summary
-        return NewMessage(read, fingerprint(read, key), message.position, flags)
+        return NewMessage(read, fingerprint_of(read, key), message.position, flags)
 
     def _clean(self, text: str) -> str:
+        """The text without credentials, where the policy redacts."""
         if not self._redacts:
             return text
         cleaned = redact(text)
         self.totals.withheld += is_withheld(cleaned, text)
         return cleaned
 
-    def _named(self, name: str) -> str:
+    def _stored_name(self, name: str) -> str:
         return stored_name(name, self._secret, self._redacts)
 
 
@@ -309,15 +303,15 @@ def _block(source: PortableTurn) -> Block | None:
     return Block(said.text, said.kind, (), said.tokens, said.role) if said else None
 
 
-def _tenant(named: str, into: Destination) -> str:
+def _tenant_for(named: str, into: Destination) -> str:
     if tenant := into.tenant or named or into.default_tenant:
         return tenant
     raise PolicyError(WITHOUT_TENANT)
 
 
 def _moved(turn: PortableTurn, into: Destination) -> PortableTurn:
-    """The turn as its new owner's. In another tenant it is another turn, so that both can be stored here."""
-    tenant = _tenant(turn.tenant, into)
+    """The turn as the new owner's, with another id in another tenant, so that both can be stored."""
+    tenant = _tenant_for(turn.tenant, into)
     turn = replace(turn, user=into.user or turn.user, scope=into.scope or turn.scope)
     if tenant == turn.tenant:
         return turn
@@ -333,13 +327,14 @@ def _moved(turn: PortableTurn, into: Destination) -> PortableTurn:
 
 
 def _moved_place(fact: ForgottenFact, into: Destination) -> ForgottenFact:
-    """The place in the turn that `_moved` made of it."""
-    tenant, (turn, position) = _tenant(fact.tenant, into), fact.place
+    """The place of a forgotten fact in the turn that `_moved` made."""
+    tenant, (turn, position) = _tenant_for(fact.tenant, into), fact.place
     named = turn if tenant == fact.tenant else stable_id(tenant, turn)
     return replace(fact, tenant=tenant, place=(named, position))
 
 
 def _batches(turns: Iterable[PortableTurn]) -> Iterator[list[PortableTurn]]:
+    """Group turns into batches, limited in turns and characters."""
     batch: list[PortableTurn] = []
     chars = 0
     for turn in turns:

@@ -115,7 +115,7 @@ def from_line(value: Any) -> PortableTurn:
         ending=None if ending == OPEN else read.one_of("ending", Ending, Ending.COMPLETE),
         parent=read.text("parent"),
         kept=tuple(_run(one) for one in read.listed("kept")),
-        kept_elsewhere=tuple(_elsewhere(one) for one in read.listed("kept_elsewhere")),
+        kept_elsewhere=tuple(_read_kept_elsewhere(one) for one in read.listed("kept_elsewhere")),
         role=read.one_of("role", Role, Role.MAIN),
         event=read.one_of("event", Event, Event.START),
         tenant=read.text("tenant"),
@@ -123,7 +123,7 @@ def from_line(value: Any) -> PortableTurn:
         scope=read.text("scope"),
         serves=read.text("serves"),
         model=read.text("model"),
-        prompt_tokens=_tokens(value.get("prompt_tokens")),
+        prompt_tokens=_read_tokens(value.get("prompt_tokens")),
         block=_block_of(value["added"]) if value.get("added") is not None else None,
         sheds_blocks=value.get("sheds_blocks") is True,
     )
@@ -141,7 +141,7 @@ def fact_to_line(fact: Fact) -> bytes:
     """An added fact as a line of an export, with its line feed."""
     said: Json = {"fact": fact.id}
     for value in (fact, fact.source):
-        exported = {name for name, one in _exported(value)} - {"source"}
+        exported = {name for name, one in _exported_fields(value)} - {"source"}
         said |= {name: told for name, told in shown(value, has_defaults=False).items() if name in exported}
     return dumps(said).encode() + b"\n"
 
@@ -155,12 +155,16 @@ def fact_from_line(value: Json) -> Fact:
     """
     read = _Fields(value)
     kinds = get_type_hints(Fact)
-    given = {one.name: read.of(name, kinds[one.name], one.default) for name, one in _exported(Fact) if name != "source"}
+    given = {
+        one.name: read.of(name, kinds[one.name], one.default)
+        for name, one in _exported_fields(Fact)
+        if name != "source"
+    }
     source = by_tool(read.text("tool") or IMPORT, read.text("who"))
     return Fact(id=read.text("fact", is_required=True), source=source, **given)
 
 
-def _exported(of: Any) -> Iterable[tuple[str, Field[Any]]]:
+def _exported_fields(of: Any) -> Iterable[tuple[str, Field[Any]]]:
     return ((name, one) for name, one in described_fields(of) if one.metadata["is_exported"])
 
 
@@ -185,7 +189,7 @@ def forgotten_from_line(value: Json) -> ForgottenFact:
         WireError: it is none of an export.
     """
     read = _Fields(value)
-    place = _place(value["forgotten"])
+    place = _read_place(value["forgotten"])
     start, stop, part = (int(read.number(name)) for name in ("start", "stop", "part"))
     if not all(map(_is_place, (place[1], start, stop, part))):
         raise WireError("forgotten: no message can have its position")
@@ -202,6 +206,7 @@ def _message(message: PortableMessage, **placed: float) -> Json:
 
 
 def _message_of(value: Any) -> PortableMessage:
+    """A message of an export line; raises WireError where it is none."""
     raw = value.get("message") if isinstance(value, dict) else None
     position = value.get("position") if isinstance(value, dict) else None
     if not isinstance(raw, dict) or not isinstance(raw.get("role"), str) or not _is_place(position):
@@ -210,6 +215,7 @@ def _message_of(value: Any) -> PortableMessage:
 
 
 def _block(block: PortableBlock) -> Json:
+    """A block as JSON for an export line."""
     said: Json = {"kind": block.kind.value, "text": block.text, "position": block.position}
     if block.role:
         said["role"] = block.role
@@ -217,6 +223,7 @@ def _block(block: PortableBlock) -> Json:
 
 
 def _block_of(value: Any) -> PortableBlock:
+    """A block of an export line; raises WireError where it is none."""
     if not isinstance(value, dict):
         raise WireError("added: not an object")
     read = _Fields(value)
@@ -226,24 +233,25 @@ def _block_of(value: Any) -> PortableBlock:
         position=int(read.number("position")),
         role=read.text("role"),
         tokens=int(read.number("tokens")),
-        quotes=tuple(_place(one) for one in read.listed("quotes")),
+        quotes=tuple(_read_place(one) for one in read.listed("quotes")),
     )
 
 
 def _run(value: Any) -> Run:
+    """A run of kept messages: position, index, count; raises WireError for anything else."""
     if not _are_numbers(value, 3):
         raise WireError("kept: not a list of [position, index, count]")
     position, index, count = value
     return position, index, count
 
 
-def _elsewhere(value: Any) -> tuple[int, Place]:
+def _read_kept_elsewhere(value: Any) -> tuple[int, Place]:
     if not isinstance(value, list) or len(value) != 3 or not _are_numbers(value[:1], 1):
         raise WireError("kept_elsewhere: not a list of [position, turn, position]")
-    return value[0], _place(value[1:])
+    return value[0], _read_place(value[1:])
 
 
-def _place(value: Any) -> Place:
+def _read_place(value: Any) -> Place:
     if not isinstance(value, list) or len(value) != 2 or not isinstance(value[0], str) or type(value[1]) is not int:
         raise WireError("a place is not [turn, position]")
     return value[0], value[1]
@@ -253,7 +261,7 @@ def _are_numbers(value: Any, count: int) -> bool:
     return isinstance(value, list) and len(value) == count and all(map(_is_place, value))
 
 
-def _tokens(value: Any) -> int | None:
+def _read_tokens(value: Any) -> int | None:
     if value is not None and type(value) is not int:
         raise WireError("prompt_tokens: not a whole number")
     return value
@@ -266,26 +274,28 @@ class _Fields:
         self._value = value
 
     def text(self, name: str, is_required: bool = False) -> str:
+        """The text of a field, or ""; raises WireError where it is missing though required."""
         found = self._value.get(name, "")
         if not isinstance(found, str) or (is_required and not found):
             raise WireError(f"{name}: not a text" if found else f"{name}: missing")
         return found
 
     def number(self, name: str) -> float:
+        """The number of a field, or 0."""
         found = self._value.get(name, 0.0)
         if isinstance(found, bool) or not isinstance(found, int | float):
             raise WireError(f"{name}: not a number")
         return found
 
     def time(self, name: str) -> float:
-        """Unix seconds within the range that has dates, 1970 to 9999."""
+        """The Unix seconds of a field, within 1970 to 9999."""
         found = self.number(name)
         if not 0 <= found < MAX_SECONDS:
             raise WireError(f"{name}: not a time from 1970 to 9999, in seconds")
         return found
 
     def of(self, name: str, kind: Any, default: Any) -> Any:
-        """What a field of this type holds: a text, a flag, a word of several, or a time; `MISSING`: it is required."""
+        """The value of a field of this type; `MISSING` as default: it is required."""
         if default is not MISSING and self._value.get(name) is None:
             return default
         if kind is bool:
@@ -295,12 +305,14 @@ class _Fields:
         return self.text(name, is_required=default is MISSING) if kind is str else self.time(name)
 
     def listed(self, name: str) -> list[Any]:
+        """The list of a field, or an empty one."""
         found = self._value.get(name, [])
         if not isinstance(found, list):
             raise WireError(f"{name}: not a list")
         return found
 
     def one_of(self, name: str, kind: Callable[[str], T], otherwise: T) -> T:
+        """The member of an enumeration that a field names, or `otherwise`."""
         found = self._value.get(name)
         if found is None:
             return otherwise

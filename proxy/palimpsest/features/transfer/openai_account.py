@@ -39,13 +39,13 @@ def tree_of(value: Json) -> Tree:
     placed = [*_in_order(value["mapping"])]
     names: dict[str, str] = {}  # node: the call that it makes, or answers
     nodes = [_node(key, node, names) for key, node in placed]
-    began_at, model = _seconds(value.get("create_time")), text_of(value.get("default_model_slug"))
+    began_at, model = _seconds_or_zero(value.get("create_time")), text_of(value.get("default_model_slug"))
     nodes = [Node(n.id, n.parent, n.raw, n.at, n.model or model) for n in nodes]
     return Tree(PROGRAM, id, nodes, text_of(value.get("current_node")), began_at)
 
 
 def _in_order(mapping: Json) -> Iterator[tuple[str, Json]]:
-    """Nodes, parents in front of their children, siblings by time; what hangs together with nothing is a root."""
+    """Nodes, parents in front of their children, siblings by time; unconnected ones count as roots."""
     nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
     children: dict[str, list[str]] = {}
     for key, node in nodes.items():
@@ -66,15 +66,16 @@ def _in_order(mapping: Json) -> Iterator[tuple[str, Json]]:
 
 def _time(node: Json) -> float:
     message = node.get("message")
-    return _seconds(message.get("create_time")) if isinstance(message, dict) else 0.0
+    return _seconds_or_zero(message.get("create_time")) if isinstance(message, dict) else 0.0
 
 
-def _seconds(value: Any) -> float:
+def _seconds_or_zero(value: Any) -> float:
     is_time = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MAX_SECONDS
     return float(value) if is_time else 0.0
 
 
 def _node(key: str, node: Json, names: dict[str, str]) -> Node:
+    """A node of the conversation tree; `names` maps each node to the tool call that results below it answer."""
     parent, message = text_of(node.get("parent")), node.get("message")
     message = message if isinstance(message, dict) else {}
     author, content, metadata = (
@@ -88,6 +89,7 @@ def _node(key: str, node: Json, names: dict[str, str]) -> Node:
 
 
 def _message(role: str, name: str, recipient: str, content: Json, key: str, names: dict[str, str]) -> Json | None:
+    """A message of the Chat API; None for thoughts and what is empty."""
     kind = text_of(content.get("content_type"))
     if kind in THOUGHTS or role not in ("user", "assistant", "system", "tool"):
         return None
@@ -108,16 +110,19 @@ def _message(role: str, name: str, recipient: str, content: Json, key: str, name
 
 
 def _text(content: Json) -> str:
-    """What a content of any kind says."""
+    """The text of a content of any kind."""
     if isinstance(parts := content.get("parts"), list):
-        return _joined(part if isinstance(part, str) else text_of(part.get("text")) for part in _known(parts))
+        return _joined(
+            part if isinstance(part, str) else text_of(part.get("text")) for part in _texts_and_objects(parts)
+        )
     names = ("title", "url", *PROFILE, "name", "result", "text", "model_set_context")
     return _joined(content.get(name) for name in names)
 
 
 def _parts(content: Json) -> list[Json]:
+    """The parts of a message as the Chat API has them."""
     parts: list[Json] = []
-    for part in _known(content.get("parts")):
+    for part in _texts_and_objects(content.get("parts")):
         if isinstance(part, str):
             parts += [{"type": "text", "text": part}] if part else []
         elif text := text_of(part.get("text")):  # a transcription of what was spoken
@@ -129,7 +134,7 @@ def _parts(content: Json) -> list[Json]:
     return parts
 
 
-def _known(parts: Any) -> Iterator[Any]:
+def _texts_and_objects(parts: Any) -> Iterator[Any]:
     return (part for part in parts if isinstance(part, str | dict)) if isinstance(parts, list) else iter(())
 
 

@@ -62,6 +62,7 @@ def turns_in(paths: list[Path], found: Found) -> Iterator[PortableTurn]:
 
 
 def _turns(file: File, stream: BinaryIO, found: Found) -> Iterator[PortableTurn]:
+    """The turns of a file, whose first bytes tell its format."""
     with file.open() as glance:  # an account's export may be one line of some hundred megabytes
         start = glance.read(GLANCE_BYTES).lstrip(BLANK)
     if start.startswith(b"["):
@@ -70,7 +71,7 @@ def _turns(file: File, stream: BinaryIO, found: Found) -> Iterator[PortableTurn]
     line, number = stream.readline(LONGEST_LINE_BYTES), 1
     while line and not line.strip(BLANK):
         line, number = stream.readline(LONGEST_LINE_BYTES), number + 1
-    first = _value(line)
+    first = _json_or_none(line)
     if lines.is_header(first):
         found.kinds["palimpsest"] = found.kinds.get("palimpsest", 0) + 1
         yield from _exported(file, stream, first, found)
@@ -82,6 +83,7 @@ def _turns(file: File, stream: BinaryIO, found: Found) -> Iterator[PortableTurn]
 
 
 def _exported(file: File, stream: BinaryIO, header: Any, found: Found) -> Iterator[PortableTurn]:
+    """The turns of an export of ours, a line each; broken lines are noted."""
     try:
         lines.check_header(header)
     except WireError as wrong:
@@ -103,6 +105,7 @@ def _exported(file: File, stream: BinaryIO, header: Any, found: Found) -> Iterat
 
 
 def _reader(value: Any) -> tuple[str, Callable[[Any], Tree]] | None:
+    """The program that wrote a conversation, and what reads it; None: not known."""
     for kind in (openai_account, claude_account):
         if kind.is_conversation(value):
             return kind.PROGRAM, kind.tree_of
@@ -110,7 +113,7 @@ def _reader(value: Any) -> tuple[str, Callable[[Any], Tree]] | None:
 
 
 def _conversations(file: File, stream: BinaryIO, found: Found) -> Iterator[PortableTurn]:
-    """Of an account's export; what else stands in it (users, projects, ratings) is passed over."""
+    """The turns of an account's export; users, projects and ratings in it are passed over."""
     kinds: set[str] = set()
     for number, element in enumerate(elements(stream), 1):
         place = f"{file.name}, conversation {number}"
@@ -130,7 +133,7 @@ def _conversations(file: File, stream: BinaryIO, found: Found) -> Iterator[Porta
 
 
 def _session(file: File, line: bytes, number: int, stream: BinaryIO, found: Found) -> Iterator[PortableTurn]:
-    """Of a program's session file: its kind shows in the first line that can be told."""
+    """The turns of a program's session file, whose first lines tell the program."""
     session: claude_code.Session | codex.Session | None = None
     waiting: list[tuple[int, bytes]] = []
     broken: list[tuple[str, str]] = []
@@ -145,7 +148,7 @@ def _session(file: File, line: bytes, number: int, stream: BinaryIO, found: Foun
 
     while line:
         if session is None:
-            value = _value(line)
+            value = _json_or_none(line)
             kind = next((kind for kind in (claude_code, codex) if kind.is_line(value)), None)
             if kind is not None:
                 session = kind.Session()
@@ -170,6 +173,7 @@ def _session(file: File, line: bytes, number: int, stream: BinaryIO, found: Foun
 
 
 def _parsed(data: bytes) -> Any:
+    """The JSON of a line; half a surrogate pair is replaced."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as cause:
@@ -181,7 +185,7 @@ def _parsed(data: bytes) -> Any:
         raise WireError(f"not JSON: {cause}") from cause
 
 
-def _value(data: bytes) -> Any:
+def _json_or_none(data: bytes) -> Any:
     try:
         return orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError:
@@ -190,7 +194,7 @@ def _value(data: bytes) -> Any:
 
 def elements(stream: BinaryIO) -> Iterator[bytes]:
     """
-    The objects in the list that a stream holds, or those that stand in it one behind the other.
+    The bytes of each object in a list, or of objects one behind the other.
 
     What is cut off at the end comes last, as it is.
     """

@@ -1,6 +1,4 @@
-"""
-Export over HTTP: the lines that `palimpsest export` writes, page by page as they are read.
-"""
+"""Export over HTTP: the lines that `palimpsest export` writes, page by page as they are read."""
 
 from __future__ import annotations
 
@@ -47,10 +45,10 @@ class ExportRoutes(Routes):
         first = await anext(lines, b"")
         if not first:
             raise Refused(NOT_FOUND, NOTHING)
-        return StreamingResponse(_all(header + first, lines), media_type=MEDIA_TYPE)
+        return StreamingResponse(_chained(header + first, lines), media_type=MEDIA_TYPE)
 
 
-async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for lines in rest:
         yield lines

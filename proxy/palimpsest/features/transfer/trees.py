@@ -96,7 +96,7 @@ def turns_of(tree: Tree) -> Iterator[PortableTurn]:
 
 
 def _parents(nodes: Sequence[Node]) -> list[int]:
-    """Index of the node in front of each, -1 at a root. A parent that does not stand in front is none."""
+    """The index of each node's parent, -1 at a root or where it does not stand in front."""
     index: dict[str, int] = {}
     found = []
     for at, node in enumerate(nodes):
@@ -122,7 +122,7 @@ def _begins(nodes: Sequence[Node], draft: _Draft, node: Node) -> bool:
 
 
 def _speaks(node: Node) -> bool:
-    """Whether somebody says something; clients put what they add between tags in front of it."""
+    """Whether a node says something besides what a client adds between tags."""
     if node.raw is None or _role(node) != "user" or node.is_summary:
         return False
     return not is_aside(read_message(node.raw).text)
@@ -144,6 +144,7 @@ def _kept(nodes: Sequence[Node], draft: _Draft, said: int) -> int:
 
 
 def _with_parents_first(order: Sequence[int], drafts: Sequence[_Draft]) -> Iterator[int]:
+    """The drafts in order, each behind its parent."""
     done: set[int] = set()
     for number in order:
         waiting = []
@@ -156,6 +157,7 @@ def _with_parents_first(order: Sequence[int], drafts: Sequence[_Draft]) -> Itera
 
 
 def _finished(tree: Tree, drafts: Sequence[_Draft], order: Iterator[int]) -> Iterator[PortableTurn]:
+    """The turns of drafts, with stable ids, times and events."""
     nodes = tree.nodes
     ids: Mapping[int, str] = {
         number: stable_id(tree.program, tree.id, nodes[(*draft.nodes, draft.answer)[0]].id)
@@ -194,6 +196,7 @@ def _message(node: Node, position: int) -> PortableMessage:
 
 
 def _event(nodes: Sequence[Node], draft: _Draft, parent: _Draft | None) -> Event:
+    """How a turn continues its parent: start, tool results, append, edit or summary."""
     if any(nodes[at].resets for at in (*draft.nodes, draft.answer) if at >= 0):
         return Event.SUMMARY
     if parent is None:

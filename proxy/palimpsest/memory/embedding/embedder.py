@@ -31,9 +31,7 @@ from palimpsest.memory.embedding.model import chosen, discard, install, locate
 from palimpsest.settings.policy import ModelPolicy
 
 QUESTION_THREADS = 1  # of one embedding run; requests need the other cores
-PASSAGE_THREADS = (
-    2  # at most, at low priority: twice the passages where the other core is idle, and few where it is not
-)
+PASSAGE_THREADS = 2  # at most, at low priority: twice the passages where the other core is idle, few where it is not
 QUESTION_CHARS = 240  # some 50 tokens: 3 ms on one core, a fifth of what 256 would take
 REMEMBERED_QUESTIONS = 256  # half a megabyte; a retry and the next step of a tool loop ask the same again
 WAITING_QUESTIONS = 32  # a tenth of a second of work; whoever comes behind would give up before its turn
@@ -139,7 +137,7 @@ class LocalEmbedder:
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """
-        Unit vectors, shape (n, dimensions). Takes its time.
+        Unit vectors of passages, shape (n, dimensions), at low priority.
 
         Raises:
             MemoryFault: there is no model, or its process ended or hung; the next call starts another.
@@ -218,7 +216,7 @@ class LocalEmbedder:
 
     async def _load(self, folder: Path) -> None:
         """
-        Load what is wanted, one beside the other.
+        Load the model for questions and start the process for passages, one beside the other.
 
         Raises:
             MemoryFault: the model is damaged, or memory is short.
@@ -226,7 +224,7 @@ class LocalEmbedder:
         self._passages = passages = PassageProcess(self._model, folder, min(PASSAGE_THREADS, usable_cores()))
         loading: list[asyncio.Future[Any]] = []
         if Use.QUESTIONS in self._loads:
-            load = partial(load_encoder, self._model, folder, QUESTION_THREADS, questions=True)
+            load = partial(load_encoder, self._model, folder, QUESTION_THREADS, for_questions=True)
             loading.append(asyncio.get_running_loop().run_in_executor(self._question_thread, load))
         if Use.PASSAGES in self._loads:
             loading.append(self._on_passage_thread(passages.start))
@@ -242,7 +240,7 @@ class LocalEmbedder:
         return asyncio.get_running_loop().run_in_executor(self._passage_thread, work, *args)
 
     def _rest_later(self) -> None:
-        """End the process once nothing has been embedded for a while; the next passage starts it again."""
+        """End the passage process once it has embedded nothing for a while; the next passage starts it again."""
         if self._resting:
             self._resting.cancel()
         if passages := self._passages:
@@ -250,6 +248,7 @@ class LocalEmbedder:
             self._resting = loop.call_later(self._rest_seconds, self._on_passage_thread, passages.close)
 
     def _begin(self, forms: tuple[str, ...]) -> _Question:
+        """Start embedding a question on the question thread; raises MemoryFault where it cannot, or too many wait."""
         encoder, started = self._encoder, perf_counter()
         if encoder is None:
             raise MemoryFault(f"embedding a question: {self.status}")
@@ -257,6 +256,7 @@ class LocalEmbedder:
             raise MemoryFault(f"embedding a question: {WAITING_QUESTIONS} others wait for the model")
 
         def end(done: asyncio.Future[Vectors]) -> None:
+            """Count the finished question, and forget one that failed, so that it is tried again."""
             self._unfinished -= 1
             if not done.cancelled():
                 self._counts.observe("embed_query", perf_counter() - started)
@@ -270,6 +270,7 @@ class LocalEmbedder:
         return question
 
     async def _fetch(self) -> None:
+        """Install the model on the passage thread; a fault becomes the status."""
         if self._refused and self._refused == self._version(self._refused[0]):
             discard(self._policy, self._refused[0])
         try:
@@ -285,7 +286,7 @@ class LocalEmbedder:
         self.status = text
 
     def _version(self, folder: Path) -> tuple[Path, int]:
-        """Changes when the model does."""
+        """The folder and the time of the model's first file, which changes when the model does."""
         try:
             return folder, (folder / self._model.files[0]).stat().st_mtime_ns
         except OSError:

@@ -86,7 +86,7 @@ class PassageProcess:
         return np.frombuffer(answer, np.float32).reshape(len(texts), self._dimensions)
 
     def interrupt(self) -> None:
-        """From any thread: let a running `embed` fail now."""
+        """Let a running `embed` fail now; may be called from any thread."""
         if process := self._process:
             process.kill()
 
@@ -99,11 +99,11 @@ class PassageProcess:
 
 
 def serve(name: str, folder: Path, threads: int, questions: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until the other side closes its end, which it also does by dying."""
+    """Embed what is asked for until the other side closes its end, which it also does by dying."""
     try:
         model = embedding_model(name)
         assert model is not None  # policy was asked before
-        encoder = load_encoder(model, folder, threads, questions=False)
+        encoder = load_encoder(model, folder, threads, for_questions=False)
     except MemoryFault as fault:
         answers.write(f"{fault}".replace("\n", " ").encode())
         return

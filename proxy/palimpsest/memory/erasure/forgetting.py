@@ -25,13 +25,7 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Json
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock
-from palimpsest.memory.erasure.targets import (
-    SETTLE_SECONDS,
-    Preview,
-    Selection,
-    in_parts,
-    scope_prints_of,
-)
+from palimpsest.memory.erasure.targets import SETTLE_SECONDS, Preview, Selection, in_parts, scope_prints_of
 from palimpsest.settings.policy import FOREVER
 from palimpsest.store.engine import Engine, Files, Transaction
 from palimpsest.store.engine.full_text import merge_some, optimise
@@ -155,6 +149,7 @@ class Forgetting:
         return dict(erased.counts)
 
     def _backups_until(self, at: float) -> str:
+        """The day until which backups may hold what was erased; "" where the policy keeps none, or for ever."""
         period = self._backups()
         if not period or period == FOREVER:
             return ""
@@ -162,7 +157,7 @@ class Forgetting:
 
     async def finish(self) -> None:
         """
-        Clean up after an erasure that was cut off, here or elsewhere, when its rows were gone already.
+        Finish an erasure that was cut off, here or elsewhere, when its rows were gone already.
 
         Where that cannot be done now, it is logged; the next start, or the next erasure, tries again.
         """
@@ -174,6 +169,7 @@ class Forgetting:
             log.warning("an interrupted erasure could not be finished", reason=str(fault))
 
     async def _finish(self) -> None:
+        """Finish an erasure that was interrupted: merge the index, and truncate the log."""
         if not await self._database.ask(is_unfinished):
             return
         await self._merge()
@@ -182,7 +178,7 @@ class Forgetting:
             log.info("an interrupted erasure is finished")
 
     async def _mark(self, target: Target, erased: Erased, plan: Plan, at: float) -> None:
-        """Lay the tombstones, and take away what quotes these messages: from now on nothing of it is said."""
+        """Write tombstones and erase what quotes these messages, so that nothing of it is said from now on."""
         key = tenant_key(self._secret, plan.name)
         whole = dict(plan.conversations)
 
@@ -198,6 +194,7 @@ class Forgetting:
         await self._database.transact(mark)
 
     async def _erase(self, erased: Erased, plan: Plan, at: float) -> None:
+        """Erase the messages, quotes, facts and conversations of a plan, in short transactions."""
         for some in in_parts(plan.occurrences):
             await self._database.transact(
                 functools.partial(erase_messages, tenant=plan.tenant, occurrences=some, erased=erased)
@@ -219,7 +216,7 @@ class Forgetting:
 
     async def _prove(self, erased: Erased) -> tuple[Remains | None, bool]:
         """
-        Clean up and look, harder each time that something is left. Whether the log could be emptied, too.
+        Clean up and search the disk, up to some times: what is left, and whether the log could be emptied.
 
         None: a server has the files, and nobody here can look.
         """
@@ -255,7 +252,7 @@ class Forgetting:
         return Remains(searched.files, searched.bytes, len(wanted), explained, len(left))
 
     async def _merge(self) -> None:
-        """Make one segment of the full-text index, a little at a time: words that were deleted go on the way."""
+        """Merge the full-text index into one segment, step by step, so that deleted words go."""
         pages = -MERGE_PAGES
         for _ in range(MAX_MERGES):
             if await self._database.transact(functools.partial(merge_some, pages=pages)) < MERGED:

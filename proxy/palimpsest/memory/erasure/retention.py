@@ -26,16 +26,11 @@ from palimpsest.domain import HeadFlag, Json
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Counts
 from palimpsest.settings.policy import RetentionPolicy
-from palimpsest.store.engine import Engine, Row, Transaction
+from palimpsest.store.engine import Engine, Row, Transaction, nobody
 from palimpsest.store.engine.full_text import merge_some
 from palimpsest.store.engine.room import StoreSize, store_size
 from palimpsest.store.engine.sqlite.room import give_back
-from palimpsest.store.erasure.erasure import (
-    erase_conversation,
-    erase_messages,
-    erase_tenant_if_empty,
-    mark_messages,
-)
+from palimpsest.store.erasure.erasure import erase_conversation, erase_messages, erase_tenant_if_empty, mark_messages
 from palimpsest.store.erasure.retirement import due as due_retirement
 from palimpsest.store.erasure.retirement import expire
 from palimpsest.store.erasure.sweeping import (
@@ -97,11 +92,12 @@ class Overview:
     file: StoreSize = field(default_factory=lambda: StoreSize(0, 0, 0))
 
     def to_json(self) -> Json:
-        """As JSON."""
+        """The overview as JSON."""
         kinds = {kind: {"due": self.due[kind], "oldest_seconds": self.oldest_seconds.get(kind)} for kind in KINDS}
         return {"kinds": kinds, "file": asdict(self.file)}
 
-    def take(self, due: Due, now: float) -> None:
+    def add(self, due: Due, now: float) -> None:
+        """Add what is due of one conversation."""
         self.due.update({kind: len(found) for kind, found in due.messages.items()})
         if due.explained:
             self.due["explain"] += len(due.explained)
@@ -144,7 +140,7 @@ class Sweeper:
         self._merged_at = 0.0
 
     async def run(self) -> None:
-        """Sweep from time to time; forever. Who is stopped lets another process take over at once."""
+        """Sweep from time to time, forever; when stopped, let another process take over at once."""
         try:
             while True:
                 try:
@@ -157,10 +153,12 @@ class Sweeper:
         finally:
             if self._held_until_ms:
                 with suppress(MemoryFault):
-                    await self._database.transact(functools.partial(release, name=HOLDER, mine=self._held_until_ms))
+                    await self._database.transact(
+                        functools.partial(release, name=HOLDER, mine=self._held_until_ms), nobody
+                    )
 
     async def _run(self) -> bool:
-        """Sweep once; whether there was something to do."""
+        """Sweep once and publish the metrics; True: something was erased, or is left to erase."""
         sweep = await self.sweep(BUDGET_SECONDS)
         if is_in_force(self._policy()):
             await self._publish(sweep)
@@ -181,7 +179,7 @@ class Sweeper:
         try:
             sweep.is_complete = await self._sweep(sweep, ends)
         finally:
-            await self._database.transact(functools.partial(release, name=LOCK, mine=mine))
+            await self._database.transact(functools.partial(release, name=LOCK, mine=mine), nobody)
         for kind, rows in sweep.swept.items():
             self._counts.add("retention_rows_swept", rows, kind)
         if sweep.swept:
@@ -196,7 +194,7 @@ class Sweeper:
         while True:
             due, last = await self._next(last, now)
             for one in due:
-                found.take(one, now)
+                found.add(one, now)
             if not last:
                 found.file = await self._database.ask(store_size)
                 return found
@@ -206,7 +204,7 @@ class Sweeper:
         now_ms = int(self._clock() * 1000)
         until_ms = now_ms + int(HOLDER_SECONDS * 1000) + random.randrange(1000)
         step = functools.partial(lease, name=HOLDER, mine=self._held_until_ms, now_ms=now_ms, until_ms=until_ms)
-        is_mine = await self._database.transact(step)
+        is_mine = await self._database.transact(step, nobody)
         self._held_until_ms = until_ms if is_mine else 0
         return is_mine
 
@@ -216,34 +214,41 @@ class Sweeper:
             now_ms = int(self._clock() * 1000)
             mine = now_ms + int(LOCK_SECONDS * 1000) + random.randrange(1000)
             step = functools.partial(lease, name=LOCK, mine=0, now_ms=now_ms, until_ms=mine)
-            if await self._database.transact(step):
+            if await self._database.transact(step, nobody):
                 return mine
             if perf_counter() + LOCK_PAUSE_SECONDS > ends:
                 return 0
             await asyncio.sleep(LOCK_PAUSE_SECONDS)
 
     async def _sweep(self, sweep: Sweep, ends: float) -> bool:
-        """The steps, in this order, until the time is over; whether nothing is left to do."""
-        steps = (self._retired, self._added, self._aged, self._too_much, self._merge, self._shrink)
+        """
+        Run all steps in order until `perf_counter` reaches `ends`.
+
+        Each step returns whether it finished; False: the time was over first, and the next sweep goes on.
+        """
+        steps = (
+            *(self._erase_retired, self._erase_old_facts, self._erase_old_messages, self._erase_oldest_if_too_large),
+            *(self._merge_index, self._shrink_file),
+        )
         for step in steps:
             if not await step(sweep, ends):
                 return False
         return True
 
-    async def _retired(self, sweep: Sweep, ends: float) -> bool:
-        """Erase what was retired, and was not taken back in time."""
+    async def _erase_retired(self, sweep: Sweep, ends: float) -> bool:
+        """Erase what was retired and not taken back in time; True: all of it."""
         while retirement := await self._database.ask(functools.partial(due_retirement, now=self._clock())):
             some = functools.partial(of_retirement, retirement=retirement, limit=OLDEST)
             while found := await self._database.ask(some):
-                if not await self._take(found, sweep, ends):
+                if not await self._erase_due(found, sweep, ends):
                     return False
             rows = await self._database.ask(functools.partial(added_of_retirement, retirement=retirement))
             await self._erase_added(rows, sweep)
             await self._database.transact(functools.partial(expire, retirement=retirement))
         return True
 
-    async def _added(self, sweep: Sweep, ends: float) -> bool:
-        """Erase added facts that are older than messages are kept."""
+    async def _erase_old_facts(self, sweep: Sweep, ends: float) -> bool:
+        """Erase added facts that are older than messages are kept; True: all of them."""
         if not is_in_force(self._policy()):
             return True
         now = self._clock()
@@ -258,7 +263,7 @@ class Sweeper:
         return True
 
     async def _erase_added(self, facts: list[Row], sweep: Sweep) -> None:
-        """Erase facts: the row of the tenant, its name, and that of the fact."""
+        """Erase added facts, given as rows of tenant, its name, and fact; tenants without anything left go, too."""
         for tenant, name in {row[:2] for row in facts}:
             rows = [row for of, _, row in facts if of == tenant]
             key = tenant_key(self._secret, name)
@@ -269,14 +274,14 @@ class Sweeper:
             await self._database.transact(functools.partial(erase_tenant_if_empty, tenant=tenant))
             sweep.swept["facts"] += len(rows)
 
-    async def _aged(self, sweep: Sweep, ends: float) -> bool:
-        """Continue the pass through all conversations; at its end its counts are published."""
+    async def _erase_old_messages(self, sweep: Sweep, ends: float) -> bool:
+        """Erase what is older than the policy keeps it, from the conversation after the last; True: it was the last."""
         if not is_in_force(self._policy()):
             return True
         while perf_counter() < ends:
             now = self._clock()
             due, last = await self._next(self._last, now)
-            if not await self._take(due, sweep, ends):
+            if not await self._erase_due(due, sweep, ends):
                 return False
             self._last = last
             if not last:
@@ -284,7 +289,7 @@ class Sweeper:
         return False
 
     async def _next(self, last: int, now: float) -> tuple[list[Due], int]:
-        """What is due of the next conversations, and the last of these; 0: there are no more."""
+        """What is due of the next conversations, and the id of the last of these; 0: there are no more."""
         stored = await self._database.ask(functools.partial(conversations_after, last=last, limit=CONVERSATIONS))
         of = functools.partial(cutoffs, self._policy(), now=now)
         due = await self._database.ask(listed(of, stored)) if stored else []
@@ -302,26 +307,26 @@ class Sweeper:
             self._counts.gauge("retention_rows_remaining", rows, kind)
             self._counts.gauge("retention_oldest_age_seconds", self._ages.get(kind, 0.0) if rows else 0.0, kind)
 
-    async def _too_much(self, sweep: Sweep, ends: float) -> bool:
-        """Erase the oldest messages of all until the file is small enough."""
+    async def _erase_oldest_if_too_large(self, sweep: Sweep, ends: float) -> bool:
+        """Erase the oldest messages of all while the file is too large; True: small enough, or nothing is left."""
         if not (most := size_bytes(self._policy().max_store_bytes)):
             return True
         if (await self._database.ask(store_size)).used_bytes <= most:
             return True
         while (await self._database.ask(store_size)).used_bytes > most * (1 - SPARE_SHARE):
-            if self._is_unmerged and not await self._merge(sweep, ends, is_urgent=True):
+            if self._is_unmerged and not await self._merge_index(sweep, ends, is_urgent=True):
                 return False
             found = await self._database.ask(functools.partial(oldest_of_all, after=self._oldest, limit=OLDEST))
             if not found:
                 self._oldest = 0
                 return True
-            if not await self._take(found, sweep, ends):
+            if not await self._erase_due(found, sweep, ends):
                 return False
             self._oldest = max(max(one.occurrences) for one in found)
         return True
 
-    async def _take(self, found: list[Due], sweep: Sweep, ends: float) -> bool:
-        """Erase these; False: the time limit was reached first."""
+    async def _erase_due(self, found: list[Due], sweep: Sweep, ends: float) -> bool:
+        """Erase these messages and explanations, and the conversations that are over; False: time was over first."""
         for tenant in dict.fromkeys(one.tenant for one in found):
             occurrences = [number for one in found if one.tenant == tenant for number in one.occurrences]
             if occurrences:
@@ -346,16 +351,17 @@ class Sweeper:
                 turns = due.explained[start : start + DECISIONS]
                 await self._database.transact(functools.partial(sweep_explained, turns=turns))
                 sweep.swept["explain"] += len(turns)
-            await self._end(due)
+            await self._erase_if_over(due)
         return True
 
     def _erase(self, due: Due, occurrences: list[int], transaction: Transaction) -> None:
-        print = scope_print(tenant_key(self._secret, due.tenant_name), "conversation", due.public)
-        mark_messages(transaction, due.conversation, print, self._clock(), occurrences)
+        """Erase these messages of a conversation, and leave tombstones for them."""
+        fingerprint = scope_print(tenant_key(self._secret, due.tenant_name), "conversation", due.public)
+        mark_messages(transaction, due.conversation, fingerprint, self._clock(), occurrences)
         flags = HeadFlag.ERASED | HeadFlag.SWEPT
         erase_messages(transaction, due.tenant, occurrences, _Counted(), flags)
 
-    async def _end(self, due: Due) -> None:
+    async def _erase_if_over(self, due: Due) -> None:
         """Remove a conversation of which nothing is left, and that is over."""
         now = self._clock()
         aged = cutoffs(self._policy(), due.tenant_name, now)
@@ -368,8 +374,8 @@ class Sweeper:
             await self._database.transact(end)
             await self._database.transact(functools.partial(erase_tenant_if_empty, tenant=due.tenant))
 
-    async def _merge(self, sweep: Sweep, ends: float, is_urgent: bool = False) -> bool:
-        """Merge the full-text index, so that words that were deleted go; once a day, unless room is needed."""
+    async def _merge_index(self, sweep: Sweep, ends: float, is_urgent: bool = False) -> bool:
+        """Merge the full-text index once a day, or if urgent, so that deleted words go; True: merged, or not due."""
         if not self._is_unmerged or not (is_urgent or self._clock() - self._merged_at > MERGE_SECONDS):
             return True
         while perf_counter() < ends:
@@ -382,8 +388,8 @@ class Sweeper:
             self._has_begun_merging = True
         return False
 
-    async def _shrink(self, sweep: Sweep, ends: float) -> bool:
-        """Give free pages back to the disk."""
+    async def _shrink_file(self, sweep: Sweep, ends: float) -> bool:
+        """Give free pages back to the disk; True: few are left."""
         while perf_counter() < ends:
             size = await self._database.ask(store_size)
             if size.free_pages <= FREE_PAGES:

@@ -71,7 +71,7 @@ class Retiring:
             PolicyError: several tenants could be meant.
         """
         found = await self._selection.preview(target, self._clock())
-        return found and replace(found, counts=_counted(found.counts))
+        return found and replace(found, counts=_counted_kinds(found.counts))
 
     async def retire(self, target: Target) -> Json | None:
         """
@@ -99,7 +99,7 @@ class Retiring:
             "until": _time(until),
             "asked": selected.asked,
             "tenants": len(found),
-            "retired": _counted(counted),
+            "retired": _counted_kinds(counted),
             "stays": "everything, and it is not recalled, found or repeated; after `until` it is erased",
         }
         log.info("retired on request", messages=counted["messages"])
@@ -147,16 +147,16 @@ class Retiring:
         ]
 
     async def _mark(self, target: Target, retirement: int, plan: Plan, at: float) -> None:
-        """Lay the tombstones, and stop repeating what quotes these messages."""
+        """Write tombstones and retire what quotes these messages, so that blocks no longer repeat them."""
         key = tenant_key(self._secret, plan.name)
         whole = dict(plan.conversations)
 
         def mark(transaction: Transaction) -> None:
             retire_scopes(transaction, scope_prints_of(target, plan, key), at, retirement)
             for conversation, messages in plan.messages.items():
-                print = scope_print(key, "conversation", plan.publics[conversation])
+                fingerprint = scope_print(key, "conversation", plan.publics[conversation])
                 chosen = None if conversation in whole else messages
-                mark_messages(transaction, conversation, print, at, chosen, retirement)
+                mark_messages(transaction, conversation, fingerprint, at, chosen, retirement)
             retire_quotes(transaction, plan.tenant, plan.occurrences, retirement)
             retire_blocks_with(transaction, plan.tenant, plan.facts, retirement)
             retire_added(transaction, plan.facts, retirement)
@@ -164,6 +164,7 @@ class Retiring:
         await self._database.transact(mark)
 
     async def _retire(self, retirement: int, plan: Plan, at: float) -> None:
+        """Retire the messages of a plan and the blocks that quote them, in short transactions."""
         for some in in_parts(plan.occurrences):
             step = functools.partial(retire_messages, tenant=plan.tenant, occurrences=some, retirement=retirement)
             await self._database.transact(step)
@@ -174,7 +175,7 @@ class Retiring:
         await self._database.transact(quotes)
 
 
-def _counted(counts: Mapping[str, int]) -> dict[str, int]:
+def _counted_kinds(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: counts[name] for name in COUNTED if name in counts}
 
 

@@ -1,6 +1,4 @@
-"""
-What somebody wants erased or retired: how it is read, and what of the database it means.
-"""
+"""What somebody wants erased or retired: how it is read, and what of the database it means."""
 
 from __future__ import annotations
 
@@ -99,11 +97,7 @@ class Selection:
     """
 
     def __init__(
-        self,
-        database: Engine,
-        secret: bytes,
-        without: int = HeadFlag.ERASED,
-        settle_seconds: float = SETTLE_SECONDS,
+        self, database: Engine, secret: bytes, without: int = HeadFlag.ERASED, settle_seconds: float = SETTLE_SECONDS
     ) -> None:
         self._database = database
         self._secret = secret
@@ -129,7 +123,7 @@ class Selection:
         return dict(summed)
 
     async def as_stored(self, target: Target) -> Target:
-        """With the names of user and project as they are stored: without credentials, unless redaction was off."""
+        """The target with user and project as they are stored: without credentials, unless redaction was off."""
 
         async def stored(column: Literal["user_id", "scope"], name: str) -> str:
             if not name or await self._database.ask(lambda ask: is_stored_name(ask, column, name)):
@@ -157,7 +151,7 @@ class Selection:
 
     async def select(self, target: Target, clock: Callable[[], float]) -> Selected | None:
         """
-        What would go; None: nothing that is stored is meant.
+        Find what the target means, in all rows; None: nothing that is stored is meant.
 
         Raises:
             MemoryFault: the database cannot be read.
@@ -220,7 +214,7 @@ def scope_prints_of(target: Target, plan: Plan, key: bytes) -> list[int]:
 
 
 def asked_for(target: Target) -> Json:
-    """What was asked for, without the words that were to go."""
+    """The target as JSON, without the words that are to go."""
     given = {name: value for name, value in asdict(target).items() if value}
     if "matching" in given:
         given["matching"] = "words that are not repeated here"

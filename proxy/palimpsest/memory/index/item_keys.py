@@ -138,6 +138,7 @@ class ItemKeys:
         return found
 
     def _keys(self, ask: Ask, scope: Scope, which: Which, is_shared: bool, now: float) -> Keys:
+        """The items and relations of a scope, read again only when the items changed."""
         name, state = (scope, which, is_shared), item_state(ask, ITEMS)
         with self._choosing:
             kept = self._kept.get(name)
@@ -154,6 +155,7 @@ class ItemKeys:
         return read
 
     def _items(self, ask: Ask, scope: Scope) -> ItemVectors:
+        """The vectors of a scope's items, with the passages that each leads to."""
         pairs = keys_of(ask, scope)
         vectors = vectors_of_items(ask, dict.fromkeys(item for item, _ in pairs), self._model)
         place = {item: at for at, item in enumerate(vectors)}
@@ -166,7 +168,7 @@ class ItemKeys:
         )
 
     def _relations(self, ask: Ask, scope: Scope, is_shared: bool, now: float) -> Mapping[str, Mapping[str, float]]:
-        """Both ways, by the terms of each name."""
+        """Related terms by the terms of each name, both ways, with strengths."""
         viewer = None if scope.reach is Reach.TENANT else Viewer(scope.user, scope.conversation)
         found: defaultdict[str, dict[str, float]] = defaultdict(dict)
         for stored in edges_of_tenant(ask, scope.tenant):

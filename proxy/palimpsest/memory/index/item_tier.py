@@ -16,7 +16,7 @@ import numpy as np
 from palimpsest.core.archive.chunking import terms
 from palimpsest.core.consolidation.relations import Edge
 from palimpsest.core.consolidation.strength import LEAST_STRENGTH, Evidence, strength
-from palimpsest.core.recall.keys import ItemVectors, shared_out
+from palimpsest.core.recall.keys import ItemVectors, split_by_score
 from palimpsest.core.recall.ranking import Bools, Floats, PassageTable
 from palimpsest.domain import Candidate, Memory
 from palimpsest.store.engine import Ask
@@ -58,7 +58,7 @@ def tier(
     cosines = np.where(may_come, items.vectors @ vector, -1.0)
     near = [int(at) for at in np.argsort(-cosines, kind="stable")[:TIER_RESULTS] if cosines[at] >= LEAST_COSINE]
     known = _known(edges_of_items(ask, kept), kept, frozenset(question), now)
-    mid, long = shared_out(TIER_RESULTS, [float(cosines[at]) for at in near], [score for score, _, _ in known])
+    mid, long = split_by_score(TIER_RESULTS, [float(cosines[at]) for at in near], [score for score, _, _ in known])
     told = [(float(cosines[at]), kept[int(items.ids[at])].text, [kept[int(items.ids[at])]]) for at in near[:mid]]
     return [_candidate(score, text, sources) for score, text, sources in (*told, *known[:long])]
 
@@ -82,6 +82,7 @@ def _known(
 
 
 def _candidate(score: float, text: str, sources: Sequence[KeptItem]) -> Candidate:
+    """An item as a candidate of recall, dated and placed by its newest source."""
     newest = max(sources, key=lambda one: one.said_at)
     occurrences = tuple(sorted({at for one in sources for at in one.occurrences}))
     memory = Memory(

@@ -88,7 +88,7 @@ class PassageTables:
             return scope in self._growing
 
     def empty(self) -> PassageTables:
-        """Others of the same model, with nothing in them."""
+        """New, empty tables for the same model."""
         return PassageTables(self._model, self._dimensions)
 
     def forget(self) -> None:
@@ -101,7 +101,7 @@ class PassageTables:
 
     def table(self, ask: Ask, scope: Scope) -> PassageTable:
         """
-        Everything of a scope that is committed now.
+        The table of all passages of a scope that are committed now.
 
         While another thread reads the same scope for the first time, which takes long, what is there already.
         """
@@ -120,7 +120,7 @@ class PassageTables:
 
     def provide(self, scope: Scope, ids: Sequence[int], vectors: Floats) -> None:
         """
-        Vectors for passages of a scope that have none, until the stored ones are read.
+        Put vectors into the table of a scope, for passages that have none, until the stored ones are read.
 
         Args:
             ids: in any order; what is not there, or has a vector, is left out.
@@ -135,11 +135,12 @@ class PassageTables:
                 growing.reading.release()
 
     def _follow(self, ask: Ask, growing: _GrowingTable, scope: Scope) -> None:
+        """Bring a table up to date: read new passages, drop the oldest, and start anew where some were erased."""
         if len(growing):
             gone = changes_after(ask, growing.forgotten_seq)
             ids = [memory for _, memory in gone]
             has_missed = bool(gone) and gone[0][0] > growing.forgotten_seq + 1  # they are listed for a while only
-            if has_missed or growing.holds_any(ids) or self._has_come(ask, growing, scope, ids):
+            if has_missed or growing.holds_any(ids) or self._has_joined(ask, growing, scope, ids):
                 growing.clear()
             if gone:
                 growing.forgotten_seq = gone[-1][0]
@@ -157,13 +158,13 @@ class PassageTables:
             if len(rows) < SLICE_PASSAGES:
                 return
 
-    def _has_come(self, ask: Ask, growing: _GrowingTable, scope: Scope, ids: Sequence[int]) -> bool:
-        """Whether any of these, older than what was read last, belongs to the scope by now."""
+    def _has_joined(self, ask: Ask, growing: _GrowingTable, scope: Scope, ids: Sequence[int]) -> bool:
+        """Whether any of these, older than what was read last, belongs to the scope now."""
         older = [id for id in ids if growing.before_id < id <= growing.last_id]
         return bool(older) and are_any_in(ask, scope, older)
 
     def _fill(self, ask: Ask, growing: _GrowingTable) -> None:
-        """Read the vectors that are there by now."""
+        """Read the vectors that were stored meanwhile."""
         missing = growing.missing()
         for start in range(0, len(missing), SLICE_PASSAGES):
             some = missing[start : start + SLICE_PASSAGES]
@@ -183,6 +184,7 @@ class _GrowingTable:
         return self._size
 
     def clear(self) -> None:
+        """Drop all passages, and publish the empty table."""
         self._size = 0
         self.before_id = 0  # of what is left out as too old, the newest
         self._columns: dict[str, npt.NDArray[Any]] = _columns(FIRST_PASSAGES)
@@ -207,7 +209,7 @@ class _GrowingTable:
         return int(self._columns["id"][self._size - 1]) if self._size else self.before_id
 
     def drop_oldest(self, count: int) -> None:
-        """Leave out the oldest passages. What was handed out stays as it was."""
+        """Drop the oldest passages; tables that were handed out stay as they were."""
         self.before_id = int(self._columns["id"][count - 1])
         self._size -= count
         self._columns = {name: column[count:].copy() for name, column in self._columns.items()}
@@ -228,7 +230,7 @@ class _GrowingTable:
         return found
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Passages with rising ids, as `_follow` reads them."""
+        """Add passages with rising ids, as `_follow` reads them."""
         if not rows:
             return
         new = np.array([self._passage(at, row) for at, row in enumerate(rows, self._size)], PASSAGE)
@@ -245,6 +247,7 @@ class _GrowingTable:
         self._size = size
 
     def _grow(self, room: int) -> None:
+        """Add room for so many passages; large tables keep 16 bits and signs."""
         more = _columns(room)
         self._columns = {name: np.concatenate([column, more[name]]) for name, column in self._columns.items()}
         is_large = len(self._columns["id"]) > LARGE_PASSAGES
@@ -256,7 +259,7 @@ class _GrowingTable:
             self._signs = signs_of(self._vectors)
 
     def fill(self, rows: Sequence[Row]) -> None:
-        """Vectors of passages that are there, as `_fill` reads them."""
+        """Put in stored vectors, as `_fill` reads them."""
         if not rows:
             return
         at = np.searchsorted(self._columns["id"][: self._size], [memory for memory, _ in rows])
@@ -265,20 +268,21 @@ class _GrowingTable:
         self._columns["has_vector"][at] = True
 
     def provide(self, ids: Sequence[int], vectors: Floats) -> None:
-        """Vectors of those of these passages that are there and have none, until `fill` brings the stored ones."""
+        """Put in vectors of passages that have none, until `fill` brings the stored ones."""
         known = self._columns["id"][: self._size]
         at = np.minimum(np.searchsorted(known, ids), self._size - 1)
         wanted = (known[at] == ids) & ~self._columns["has_vector"][at] if self._size else np.zeros(len(ids), np.bool_)
         self._keep(at[wanted], np.asarray(vectors, np.float16)[wanted])
 
     def _keep(self, at: Rows, vectors: Floats) -> None:
+        """Store vectors at these rows, with their signs where the table has them."""
         self._vectors[at] = vectors
         if self._signs is not None:
             self._signs[:, at] = signs_of(vectors)
         self._columns["embedded"][at] = True
 
     def publish(self) -> None:
-        """Hand out what is there by now. The one who reads does it: half of a change must not be seen."""
+        """Make a table of what was read so far; only the reader does it, as half a change must not be seen."""
         self.latest = self._table()
 
     def _table(self) -> PassageTable:
@@ -307,6 +311,7 @@ class _GrowingTable:
         )
 
     def _passage(self, at: int, row: Row) -> tuple[Any, ...]:
+        """The columns of one passage, made of its row in the store."""
         id, occurrence, conversation, length, tags, full, flags, created_at = row
         before, start = self._ends.get(conversation, (-1, 0.0))
         self._ends[conversation] = (at, start + length)
@@ -326,5 +331,5 @@ def _cost(growing: _GrowingTable) -> int:
 
 
 def _columns(rows: int) -> dict[str, npt.NDArray[Any]]:
-    """Each field of `PASSAGE` on its own: a field of joined rows is copied whole wherever it is searched."""
+    """An empty array for each field of `PASSAGE`: a field of joined rows is copied whole wherever it is searched."""
     return {name: np.zeros(rows, PASSAGE[name]) for name in PASSAGE.names or ()}

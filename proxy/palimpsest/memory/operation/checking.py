@@ -1,6 +1,4 @@
-"""
-The check of a data folder, and its repair.
-"""
+"""The check of a data folder, and its repair."""
 
 from __future__ import annotations
 

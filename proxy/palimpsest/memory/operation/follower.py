@@ -20,6 +20,7 @@ from palimpsest.store.operation.changes import counters
 
 LOOK_SECONDS = 0.5  # between looks: a change is known everywhere within a second
 ANSWER_SECONDS = 2.0  # a database that needs longer for a few rows is failing
+SILENT = f"the database has not answered for {ANSWER_SECONDS:g} s: look what its disk or server waits for"
 
 Listen = Callable[[], Awaitable[None]]
 
@@ -43,7 +44,7 @@ class Follower:
         self._counts = counts
         self._look_seconds = look_seconds
         self._listeners: list[_Listener] = []
-        self._failure = ""  # of the last look
+        self.failure = ""  # of the last look
 
     def __repr__(self) -> str:
         return f"<Follower [{', '.join(f'{one.name} {one.seen}' for one in self._listeners)}]>"
@@ -82,12 +83,12 @@ class Follower:
                 found = self._database.ask_at_once(counters)
                 if found is None:
                     found = await self._database.ask(counters)
-                self._failure = ""
+                self.failure = ""
         except (MemoryFault, TimeoutError) as fault:
-            reason = str(fault) or f"the database has not answered for {ANSWER_SECONDS:g} s"
-            if reason != self._failure:
+            reason = str(fault) or SILENT
+            if reason != self.failure:
                 log.warning("changes by other processes cannot be followed now", reason=reason)
-            self._failure = reason
+            self.failure = reason
             return
         for one in self._listeners:
             number = found.get(one.counter, 0)
@@ -95,6 +96,7 @@ class Follower:
                 await self._call(one, number)
 
     async def _call(self, one: _Listener, number: int) -> None:
+        """Call one listener; where it fails, it is called again, and the failure is logged once."""
         try:
             await one.listen()
         except Exception as failure:  # a guard: one that fails must not keep the others from learning

@@ -135,6 +135,7 @@ class PolicyReload:
                 self._count()
 
     async def _reload(self) -> Reload:
+        """Load the configuration, and put in force what may change while the proxy runs."""
         loaded = await asyncio.to_thread(self.source.load, self._environment)
         token = load.admin_token(self._environment)
         compared = compare(self.policy, loaded)
@@ -146,7 +147,7 @@ class PolicyReload:
         return Reload(self._clock(), changed=compared.changed, waiting=compared.waiting)
 
     async def _enter(self, policy: Policy) -> int:
-        """The number of a policy; where the database cannot be asked, the next one, until it can."""
+        """The number of a policy in the database; where that cannot be asked, the next one, until it can."""
         if self._database.is_healthy:
             with suppress(MemoryFault):
                 number = await self._database.transact(partial(enter, digest=digest_of(policy), at=self._clock()))
@@ -156,12 +157,14 @@ class PolicyReload:
         return self.number + (policy != self.policy)
 
     async def _put_in_force(self, policy: Policy, number: int) -> None:
+        """Apply a policy, and remember it with its number and time."""
         await self._apply(policy, number)
         if policy != self.policy:
             self.since = self._clock()
         self.policy, self.number = policy, number
 
     def _say(self, last: Reload) -> None:
+        """Log what a reload refused, changed, and left for the next start."""
         if last.refused:
             log.error("the configuration was refused, the policy stays as it was", reason=last.refused)
         if last.changed:
@@ -170,6 +173,7 @@ class PolicyReload:
             log.warning("some settings take effect at the next start", reason=", ".join(last.waiting))
 
     def _count(self) -> None:
+        """Set the metrics of the last reload."""
         self._counts.gauge("policy_generation", self.number)
         self._counts.gauge("policy_last_reload_successful", not self.last.refused)
         if not self.last.refused:

@@ -1,6 +1,4 @@
-"""
-The making and revoking of proxy keys, for the command line and the admin API alike.
-"""
+"""The making and revoking of proxy keys, for the command line and the admin API alike."""
 
 from __future__ import annotations
 
@@ -104,7 +102,7 @@ class KnownKeys:
 
     async def learn(self) -> None:
         """
-        Read them.
+        Read all keys from the database.
 
         Raises:
             MemoryFault: the database does not answer; what was known stays so.
@@ -125,7 +123,7 @@ def key_json(key: ProxyKey) -> Json:
 
 
 def stored_tenant(name: str) -> str:
-    """The tenant of a name that an operator gave: as it is stored, or as `tenants.keys` has it."""
+    """The tenant of a name that an operator gave, as it is stored, or as `tenants.keys` has it."""
     return name if STORED_TENANT.match(name) else f"key:{name}"
 
 
@@ -135,6 +133,7 @@ def _demand_name(what: str, value: str) -> None:
 
 
 def _seconds_of(period: str) -> float:
+    """The seconds of a period such as 90d; raises PolicyError for any other text."""
     try:
         return age_seconds(period)
     except PolicyError as wrong:

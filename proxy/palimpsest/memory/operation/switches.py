@@ -1,6 +1,4 @@
-"""
-The switching of memory, off and on, for everybody or for one tenant, while proxies run.
-"""
+"""The switching of memory, off and on, for everybody or for one tenant, while proxies run."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ class SwitchService:
         return await self._database.transact(partial(switch_on, tenant=_stored(tenant)))
 
     async def off(self) -> list[SwitchedOff]:
-        """For whom it is off, everybody first."""
+        """The tenants for whom memory is off; "" for everybody first."""
         return await self._database.ask(switched_off)
 
 
@@ -56,7 +54,7 @@ class KnownSwitches:
 
     async def learn(self) -> None:
         """
-        Read them.
+        Read all switches from the database.
 
         Raises:
             MemoryFault: the database does not answer; what was known stays so.
@@ -65,7 +63,7 @@ class KnownSwitches:
 
     @property
     def trouble(self) -> str:
-        """What is switched off, for `/readyz`: public, so without names and reasons."""
+        """What is switched off, in words for `/readyz`: public, so without names and reasons."""
         if EVERYBODY in self.off_for:
             return "memory is switched off for all tenants: palimpsest enable switches it on"
         if self.off_for:

@@ -39,12 +39,12 @@ class AssistedRecall:
         self._seconds = seconds
 
     async def recall(self, query: Query, limit: int) -> Recalled:
-        """As a request would be answered now that has all of its deadline left."""
+        """Recall as for a request that has all of its deadline left."""
         return await self.recall_by(query, limit, asyncio.get_running_loop().time() + self._seconds())
 
     async def recall_by(self, query: Query, limit: int, deadline: float) -> Recalled:
         """
-        See `Retriever`; `plan` says how it was looked up.
+        Recall by a plan where one is made in time, and let the selector order what is found.
 
         Args:
             deadline: by the event loop's clock.

@@ -53,6 +53,7 @@ class FreshPassages:
         await await_for(self._working, SECONDS)
 
     async def _provide(self, tenant: str, scope: Scope, passages: Sequence[int]) -> None:
+        """Embed passages that have no vector yet, and put the vectors into the table."""
         try:
             rows = await self._database.ask(lambda ask: texts_of(ask, tenant, passages))
             texts = {id: text for id, _, _, _, text, *_ in rows}

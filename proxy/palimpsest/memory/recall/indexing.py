@@ -56,7 +56,7 @@ class Indexer:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What passages are not found by their meaning; in words that name nobody."""
+        """Which kinds of passages are not found by their meaning, in words that name nobody."""
         return (SET_ASIDE,) if self._has_set_aside else ()
 
     def wake(self) -> None:
@@ -100,6 +100,7 @@ class Indexer:
         return True
 
     async def _catch_up(self) -> None:
+        """Index until nothing waits, or the model is not ready."""
         while await self._derived.rebuild():
             pass
         while self._embedder.ready and await self.index_batch():
@@ -107,7 +108,7 @@ class Indexer:
 
     async def _vectors(self, waiting: Sequence[Waiting]) -> dict[int, Vectors]:
         """
-        Vectors by memory, without those of passages that were set aside.
+        The vectors of passages, by memory; those that fail are set aside.
 
         One text may bring the model down for its whole batch, so halves are tried alone.
         """
@@ -126,7 +127,7 @@ class Indexer:
 
     async def _last_attempt(self, passage: Waiting) -> dict[int, Vectors]:
         """
-        The vector of a passage that failed alone; empty where it was set aside.
+        Embed a passage alone that failed in a batch; empty where it was set aside.
 
         Raises:
             MemoryFault: it is the model that fails, whatever the text.
@@ -140,7 +141,7 @@ class Indexer:
         return {passage.memory: vector}
 
     async def _save(self, vectors: dict[int, Vectors]) -> None:
-        """Save all of them, or, where one cannot be stored, all but that."""
+        """Save vectors; where one cannot be stored, all others."""
         try:
             await self._derived.save_vectors(self._embedder.name, vectors)
         except DataFault as failure:
@@ -153,6 +154,7 @@ class Indexer:
                 await self._save({memory: vectors[memory] for memory in half})
 
     async def _set_aside(self, memory: int, reason: str) -> None:
+        """Give a passage up that cannot be embedded."""
         self._has_set_aside = True
         self._counts.fault("quarantine")
         log.error("a passage cannot be embedded and is set aside; it is found by its words alone", reason=reason)

@@ -1,6 +1,4 @@
-"""
-Trails: where a statement got lost on its way from the archive into a request.
-"""
+"""Trails: where a statement got lost on its way from the archive into a request."""
 
 from __future__ import annotations
 
@@ -115,9 +113,7 @@ class Trails:
             return Trace(turn["number"], turn["turns"], elsewhere=elsewhere, set_aside=count, erased=erased)
         # what is lost, before what still stands, before what was said later
         first = min(held, key=lambda one: (place.is_later(one, turn), one.occurrence in place.visible))
-        kind = (
-            BlockKind.RESTORE if explain.get("kind") == BlockKind.RESTORE else BlockKind.RECALL
-        )  # facts are no passages
+        kind = BlockKind.RESTORE if explain.get("kind") == BlockKind.RESTORE else BlockKind.RECALL  # facts: no passages
         standing = [*place.visible]
         trace = await self._database.ask(
             functools.partial(_derived, turn=turn["turn"], message=first, standing=standing)
@@ -126,7 +122,7 @@ class Trails:
             self._judged(trace, recalled, first.occurrence, kind, question, explain),
             turn=turn["number"],
             turns=turn["turns"],
-            held=tuple(_held(one) for one in (first, *(one for one in held if one is not first))),
+            held=tuple(_held_message(one) for one in (first, *(one for one in held if one is not first))),
             is_near=is_near,
             is_visible=first.occurrence in place.visible,
             is_later=place.is_later(first, turn),
@@ -146,7 +142,7 @@ class Trails:
         return await self._database.ask(look)
 
     async def _asked(self, turn: Mapping[str, Any], question: str, place: _Place, held: Sequence[Message]) -> Recalled:
-        """What recall would find for the question, were what is looked for not in the request."""
+        """What recall would find for the question if the statement were not in the request."""
         sought = frozenset(one.occurrence for one in held)
         seen = place.visible - sought
         hidden = await self._database.ask(lambda ask: fulls(ask, sorted(sought)))
@@ -168,7 +164,7 @@ class Trails:
         question: str,
         explain: Mapping[str, Any],
     ) -> Trace:
-        """With how it was ranked, and whether a block of this kind would hold it."""
+        """The trace with the ranking of the statement, and whether a block of this kind would hold it."""
         demand = demanded(self._policy.memory.generosity, kind)
         given = explain.get("budget") or {"chars": RESTORE_CHARS, "passage_chars": PASSAGE_CHARS}
         budget = Budget(given["chars"], min(given["passage_chars"], ANSWER_CHARS), demand.least_worth)
@@ -189,7 +185,7 @@ class Trails:
         return trace
 
     async def _elsewhere(self, tenant: str, conversation: str, statement: str) -> tuple[str, ...]:
-        """Other conversations that hold it, looked for by its longest word."""
+        """Other conversations that hold the statement, looked for by its longest word."""
         word = max(statement.lower().split(), key=len, default="")
         found = await self._database.ask(
             lambda ask: other_conversations(
@@ -208,7 +204,7 @@ def holds(text: str, statement: str) -> bool:
 
 
 def _looked(ask: Ask, turn: Mapping[str, Any], statement: str) -> tuple[_Place, list[Message]]:
-    """How the conversation stood, and the messages of it that hold a statement; none where that asks."""
+    """The state of the conversation as of a turn, and its messages that hold a statement."""
     place = _place(ask, turn)
     if _asks(statement):
         return place, []
@@ -220,6 +216,7 @@ def _asks(statement: str) -> bool:
 
 
 def _place(ask: Ask, turn: Mapping[str, Any]) -> _Place:
+    """The messages of a conversation as of a turn: which were said, visible and lost."""
     said = messages(ask, turn["tenant"], turn["conversation"])
     row = head_after(ask, turn["turn"])
     lost = frozenset(head_of(row, ()).lost) if row else frozenset()
@@ -246,7 +243,7 @@ def _nearest(said: Sequence[Message], candidates: Sequence[Candidate], is_questi
     return []
 
 
-def _held(message: Message) -> Held:
+def _held_message(message: Message) -> Held:
     return Held(message.occurrence, message.role, message.turn, _excerpt(message.text))
 
 

@@ -1,6 +1,4 @@
-"""
-The look-up of updates: each statement that will be quoted, asked once more with its own words.
-"""
+"""The look-up of updates: each statement that will be quoted, asked once more with its own words."""
 
 from __future__ import annotations
 

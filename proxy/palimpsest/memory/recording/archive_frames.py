@@ -136,7 +136,7 @@ def answer_item(frame: AnswerFrame, turn: Turn | None) -> AnswerItem:
 
 def pack(value: object) -> bytes:
     """
-    One frame.
+    A value as one frame: a header with its length, then its pickle.
 
     Raises:
         RecursionError: something else than a client's message is nested too deep.
@@ -148,6 +148,7 @@ def pack(value: object) -> bytes:
 
 
 def _packed(value: object, how: Mapping[type, Callable[[Any], tuple[Any, ...]]]) -> bytes:
+    """A value pickled by the given reducers, behind a header with its length."""
     written = io.BytesIO()
     written.write(bytes(HEADER.size))
     pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
@@ -218,6 +219,7 @@ def _as_json(message: Message) -> tuple[Any, ...]:
 
 
 def _of_json(*values: Any) -> Message:
+    """A message of its fields, with `raw` read from JSON."""
     given = dict(zip(_OF_MESSAGE, values, strict=True))
     try:
         raw = orjson.loads(given["raw"])

@@ -98,13 +98,14 @@ class ArchiveProcess:
 
     @property
     def state(self) -> WriterState:
+        """The last state that the process told; failing, where it has been silent for too long."""
         if (self._link is None or self._waiting) and monotonic() - self._heard_at > self._patience_seconds:
             trouble = STARTING if self._link is None else SILENT
             return replace(self._state, is_failing=True, troubles=(*self._state.troubles, trouble))
         return self._state
 
     def begin(self) -> None:
-        """Let it use the database from now on, which is open by now, or takes long."""
+        """Let the process use the database, which is open by now, or takes long."""
         self._may_begin.set()
 
     async def ready(self) -> None:
@@ -131,7 +132,7 @@ class ArchiveProcess:
             self._link.send(Applied(policy))
 
     def close(self) -> None:
-        """Nothing more will be put: what was is written when `write` is cancelled."""
+        """Note that nothing more will be put: what was is written when `write` is cancelled."""
 
     async def write(self, report: Report) -> None:
         """
@@ -176,7 +177,7 @@ class ArchiveProcess:
         return await _start()
 
     async def _run(self, started: _Started, report: Report) -> int | None:
-        """One process, until it ends; its status."""
+        """Run one process until it ends; its exit status."""
         process, stream, writers = started
         watching = asyncio.create_task(self._watch(process))
         try:
@@ -207,6 +208,7 @@ class ArchiveProcess:
                     process.kill()
 
     def _hear(self, progress: Progress, report: Report, link: _Link) -> None:
+        """Take in a report of the process: its state, finished turns, and counts."""
         self._heard_at, self._state, self._has_spoken = monotonic(), progress.state, True
         self._ready.set()
         if self._has_died and self._reserve is None:
@@ -239,7 +241,7 @@ class ArchiveProcess:
             link.flush()
 
     def _suspect(self, report: Report) -> None:
-        """Before items are sent: fewer at a time, where two processes were given the same and did not survive it."""
+        """Send fewer items at a time where two processes died with the same ones."""
         if not self._has_spoken:
             return
         self._has_spoken = False
@@ -250,7 +252,7 @@ class ArchiveProcess:
         self._given = frozenset(self._waiting)
 
     def _suspect_alone(self, number: int, report: Report) -> None:
-        """An item was out alone when a process died: give it up, where that was so before."""
+        """Give up an item that was sent alone when a process died, if that happened to it before."""
         before, deaths = self._deaths_alone
         self._deaths_alone = number, deaths + 1 if number == before else 1
         if self._deaths_alone[1] >= DEATHS_ALONE:
@@ -275,6 +277,7 @@ class _Link:
         self._packing: asyncio.Task[None] | None = None
 
     def send(self, what: Item | Begin | Applied) -> None:
+        """Send an item: small ones are gathered for a moment, large ones packed on a thread, in order."""
         frame = self._answer(what) if isinstance(what, AnswerItem) else what
         if isinstance(what, RequestItem):
             self._open[what.turn.id] = what.turn
@@ -293,7 +296,7 @@ class _Link:
             self._gathering = asyncio.get_running_loop().call_later(GATHER_SECONDS, self.flush)
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Write the small items that were gathered."""
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
@@ -302,18 +305,19 @@ class _Link:
             self._gathered.clear()
 
     def close(self) -> None:
-        """Send what waits but for what is still being packed, which the next process gets."""
+        """Write what was gathered, but not what is still being packed, which the next process gets."""
         self.flush()
         if self._packing is not None:
             self._packing.cancel()
 
     def _write(self, data: bytes) -> None:
-        """Nothing where the process has died, which its owner learns in a moment: what was not sent is kept there."""
+        """Write to the process; nothing where it has died: its owner keeps what was not sent."""
         if not self._writer.transport.is_closing():
             with suppress(RuntimeError, OSError):  # uvloop's, of a handle that was closed just now
                 self._writer.write(data)
 
     async def _pack(self) -> None:
+        """Pack and write the frames that wait, one after another."""
         try:
             while self._behind:
                 frame = await asyncio.to_thread(self._packed, self._behind[0])
@@ -323,6 +327,7 @@ class _Link:
             self._packing = None
 
     def _packed(self, frame: Frame) -> bytes:
+        """The bytes of a frame; of one that cannot be packed, a note that it is lost."""
         try:
             return pack(frame)
         except Exception as failure:  # a guard: one turn that cannot be sent must not take the others with it
@@ -353,7 +358,7 @@ _Started = tuple[Process, asyncio.StreamReader, Sequence[asyncio.StreamWriter]]
 
 async def _start() -> _Started:
     """
-    A new process, the stream of what it tells, and our ends of both socket pairs; the first is for what it is sent.
+    Start a process: it, the stream of its reports, and our ends of both socket pairs, sending one first.
 
     Two socket pairs, one for each direction: whoever dies with something unread breaks off the pair, and what was sent
     must arrive none the less.
@@ -378,7 +383,7 @@ async def _start() -> _Started:
 
 
 async def _end(process: Process, writers: Sequence[asyncio.StreamWriter]) -> None:
-    """Close our ends, upon which the process writes what it was given, and wait for its end."""
+    """Close our ends, so that the process writes what it was given, and wait until it ends."""
     for writer in writers:
         writer.close()
     with suppress(TimeoutError):
@@ -391,7 +396,7 @@ async def _end(process: Process, writers: Sequence[asyncio.StreamWriter]) -> Non
 
 
 async def _dismiss(reserve: asyncio.Task[_Started]) -> None:
-    """End a process that was started for nothing, and has been given nothing."""
+    """End a process in reserve that was given nothing."""
     with suppress(MemoryFault, ProcessLookupError):
         process, _, writers = await reserve
         for writer in writers:

@@ -70,14 +70,14 @@ class RelayedCounts:
         self._calls.append(("add", (name, amount, *labels)))
 
     def gauge(self, name: str, value: float, *labels: str) -> None:
-        """Dropped: the owner sets its own."""
+        """Drop a gauge: the owner sets its own."""
 
     @property
     def are_any(self) -> bool:
         return bool(self._calls)
 
     def take(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-        """The calls since the last time."""
+        """Remove and return the calls since the last time."""
         return tuple(self._calls.popleft() for _ in range(len(self._calls)))
 
 
@@ -89,14 +89,15 @@ class ArchiveWorker:
         self._stream = writer
         self._counts = counts = RelayedCounts()
         self._database = engine_of(  # the owner counts where that is replaced
-            policy.data, policy.archive.synchronous, policy.store.url, policy.store.password_file
+            *(policy.data, policy.archive.synchronous, policy.store.url, policy.store.password_file),
+            secret=lambda: begin.secret,
         )
         journal = Journal(self._database)
         self._writer = ArchiveWriter(journal, counts, begin.secret, time.time, policy.archive.redact)
         self._embedder = LocalEmbedder(policy.model, counts, loads=Use.PASSAGES)
         self._indexer = Indexer(Derived(self._database, time.time), self._embedder, counts)
         self._follower = Follower(self._database, counts)
-        self._follower.listen(changes.ERASURES, "forgetting", self._forget)
+        self._follower.listen(changes.ERASURES, "forgetting", self._forget_words)
         self._supervisor = Supervisor(counts)
         self._open: OrderedDict[str, Turn] = OrderedDict()  # whose answers are still to come
         self._under_way: set[int] = set()  # items that are not settled
@@ -111,7 +112,7 @@ class ArchiveWorker:
             ending.push_async_callback(supervisor.stop)
             with suppress(MemoryFault):  # whoever writes tries again, and says why it cannot
                 await self._database.open()
-            self._tell(())
+            self._report_progress(())
             supervisor.start("archivist", partial(self._writer.write, self._done))
             supervisor.start("follower", self._follower.follow)
             supervisor.start("model", self._embedder.watch)
@@ -126,6 +127,7 @@ class ArchiveWorker:
                     await self._idle.wait()
 
     def _take(self, frame: RequestItem | AnswerFrame | Unsent | Applied) -> None:
+        """Take in a frame: apply a policy, give up what could not be sent, or put an item to be written."""
         match frame:
             case Applied():
                 self._writer.apply(frame.policy)
@@ -153,11 +155,12 @@ class ArchiveWorker:
     def _give_up(self, number: int, turn_id: str, reason: str) -> None:
         self._counts.fault("quarantine")
         log.error("a turn cannot be handed to the archive and is given up", reason=reason, turn=turn_id)
-        self._tell((Outcome(number, is_lost=True),))
+        self._report_progress((Outcome(number, is_lost=True),))
 
     def _done(self, outcomes: Sequence[Outcome]) -> None:
+        """Report outcomes, and wake the indexer."""
         self._under_way.difference_update(outcome.number for outcome in outcomes)
-        self._tell(tuple(outcomes))
+        self._report_progress(tuple(outcomes))
         self._look_whether_idle()
         self._indexer.wake()
 
@@ -165,7 +168,7 @@ class ArchiveWorker:
         if not self._under_way:
             self._idle.set()
 
-    def _tell(self, outcomes: tuple[Outcome, ...]) -> None:
+    def _report_progress(self, outcomes: tuple[Outcome, ...]) -> None:
         self._stream.write(pack(Progress(outcomes, self._state(), self._counts.take())))
 
     def _state(self) -> WriterState:
@@ -174,20 +177,20 @@ class ArchiveWorker:
         return replace(state, troubles=(*others, *state.troubles))
 
     async def _tell_on(self) -> None:
-        """Say how it is, while something is under way or has changed; forever."""
+        """Report the state while something is under way or has changed; forever."""
         before = None
         while True:
             if self._under_way or self._counts.are_any or before != self._state():
                 before = self._state()
-                self._tell(())
+                self._report_progress(())
             await asyncio.sleep(TELL_SECONDS)
 
-    async def _forget(self) -> None:
+    async def _forget_words(self) -> None:
         forget_words(())
 
 
 async def main(sent: socket.socket, reports: socket.socket) -> None:
-    """Work for whoever holds the other ends of two socket pairs."""
+    """Write the archive for the process that holds the other ends of two socket pairs."""
     stream, _kept = await asyncio.open_connection(sock=sent)
     _, writer = await asyncio.open_connection(sock=reports)
     frames = unpacked(stream)

@@ -81,13 +81,14 @@ class ArchiveWriter:
 
     @property
     def state(self) -> WriterState:
+        """Whether writing fails, the tenants that are held up, and the troubles in words."""
         held_up = frozenset(self._readers.held_up(STUCK_SECONDS))
         is_stuck = self._writing_since is not None and monotonic() - self._writing_since > STUCK_SECONDS
-        is_exhausted = self._readers.is_exhausted
+        is_held_up = self._readers.are_light_threads_held_up
         told = (
             (self._cannot_write, "turns cannot be written and wait in memory; the log says why"),
             (is_stuck, f"writing turns has taken longer than {STUCK_SECONDS:g} s, and the rest wait in memory"),
-            (is_exhausted, "slow texts hold up the archive, and turns wait in memory"),
+            (is_held_up, "slow texts hold up all threads that read turns; longer ones that come now wait in memory"),
             (
                 bool(held_up),
                 f"a text has been read for the archive for more than {STUCK_SECONDS:g} s; "
@@ -95,7 +96,7 @@ class ArchiveWriter:
             ),
             (self._is_set_aside, "turns that cannot be stored were set aside since the start; the log says why"),
         )
-        is_failing = self._cannot_write or is_stuck or is_exhausted
+        is_failing = self._cannot_write or is_stuck or is_held_up
         return WriterState(is_failing, held_up, tuple(words for holds, words in told if holds))
 
     def apply(self, policy: Policy) -> None:
@@ -108,7 +109,7 @@ class ArchiveWriter:
         self._wake.set()
 
     def close(self) -> None:
-        """Begin nothing new."""
+        """Begin nothing new; what is being read goes on."""
         self._readers.close()
 
     async def write(self, report: Report) -> None:
@@ -117,10 +118,10 @@ class ArchiveWriter:
         await self._warm()
         while True:
             # a thread that is held up is looked after even where nothing else happens
-            await self._woken(SLOW_SECONDS if self._readers.is_busy else None)
+            await self._wait_for_work(SLOW_SECONDS if self._readers.is_busy else None)
             batch = self._collected(Batch())
             while len(batch) and (seconds := self._room_seconds(batch)) > 0:
-                await self._woken(seconds)
+                await self._wait_for_work(seconds)
                 batch = self._collected(batch)
             if not batch.items and not batch.broken:
                 continue
@@ -147,6 +148,7 @@ class ArchiveWriter:
         return pause if batch.heard else max(pause, batch.began_at + GATHER_SECONDS - monotonic())
 
     def _redacted(self, text: str) -> str:
+        """The text without credentials; one that took too long is withheld and counted."""
         cleaned = redact(text)
         if is_withheld(cleaned, text):
             self._counts.fault("redaction")
@@ -154,14 +156,15 @@ class ArchiveWriter:
         return cleaned
 
     async def _warm(self) -> None:
-        """The rules of redaction take a moment to compile: not while the first answer waits for its commit."""
+        """Compile the rules of redaction, so that the first answer does not wait for that."""
         try:
             await asyncio.to_thread(self._clean, WARMING)
         except Exception:  # a guard: each turn that needs them is set aside with the reason
             self._counts.fault("archivist")
             log.exception("the rules of redaction cannot be loaded")
 
-    async def _woken(self, seconds: float | None) -> None:
+    async def _wait_for_work(self, seconds: float | None) -> None:
+        """Wait until there is work, or for so long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -173,7 +176,7 @@ class ArchiveWriter:
             self._loop.call_soon_threadsafe(self._wake.set)
 
     def _collected(self, batch: Batch) -> Batch:
-        """The batch and what has been read by now."""
+        """The batch with what has been read by now."""
         self._readers.work()
         for item, result in self._readers.collect(BATCH_CHARS - batch.chars):
             batch.add(item, result)
@@ -182,7 +185,7 @@ class ArchiveWriter:
         return batch
 
     def _read(self, item: Item) -> Result:
-        """Everything that takes time and no I/O: redaction, passages, answers put together."""
+        """Read an item, which takes time and no I/O: redaction, passages, answers put together."""
         try:
             key = tenant_key(self._secret, item.turn.tenant)
             if isinstance(item, RequestItem):
@@ -196,7 +199,7 @@ class ArchiveWriter:
             return failure
 
     async def _archive(self, batch: Batch, done: list[Outcome]) -> None:
-        """Write all of it, or, where one thing breaks, all but that; `done` gets what has been done with."""
+        """Write a batch, or, where one item breaks, all but that; `done` gets what became of each."""
         broken = [(item, self._set_aside(item, "reading", failure)) for item, failure in batch.broken]
         await self._quarantine(broken, done)
         records, heard = [record for _, record in batch.records], [said for _, said in batch.heard]
@@ -221,7 +224,7 @@ class ArchiveWriter:
                 self._counts.add("cache_rebuilt_tokens", cost.rebuilt_tokens or 0, cause)
 
     def _set_aside(self, item: Item, doing: str, failure: Exception) -> SetAside:
-        """Count a turn that cannot be stored, and say of it what can be said without its words."""
+        """Count a turn that cannot be stored, and describe it without its words."""
         turn, self._is_set_aside = item.turn, True
         reason = str(failure) if isinstance(failure, MemoryFault) else f"{doing}: {type(failure).__name__}"
         self._counts.fault("quarantine")
@@ -230,13 +233,14 @@ class ArchiveWriter:
         said = hashlib.blake2b(key=self._secret[:64], digest_size=DIGEST_BYTES)
         if isinstance(item, RequestItem):
             for new in turn.new:
-                said.update(new.print.full.to_bytes(8, "big"))
+                said.update(new.fingerprint.full.to_bytes(8, "big"))
             return SetAside(turn.id, "request", reason, item.chars, said.digest(), self._clock())
         for payload in item.payloads:
             said.update(payload)
         return SetAside(turn.id, "answer", reason, item.chars, said.digest(), self._clock())
 
     async def _quarantine(self, broken: Sequence[tuple[Item, SetAside]], done: list[Outcome]) -> None:
+        """List turns that cannot be stored as set aside, and report them as lost."""
         if not broken:
             return
         try:
@@ -247,7 +251,7 @@ class ArchiveWriter:
 
     async def _until_written(self, write: Callable[[], Awaitable[T]]) -> T:
         """
-        Try until it is written: a fault of the machine is waited for.
+        Write, and try again after each fault of the machine, until it succeeds.
 
         Returns:
             What `write` does.

@@ -140,7 +140,7 @@ class Archivist:
         return len(self._spool) if self._spool else 0
 
     def _lags(self, tenant: str) -> bool:
-        """Whether a turn of this tenant waits for longer than it should."""
+        """Whether a turn of this tenant has waited for longer than it should."""
         due = monotonic() - LAG_SECONDS
         late = takewhile(lambda taken: taken.at < due, self._taken.values())
         return any(taken.item.tenant == tenant for taken in late)
@@ -153,7 +153,7 @@ class Archivist:
         if size_bytes is None:
             size_bytes = sum(bytes_of(new.message) for new in turn.new)
         item = RequestItem(next(self._numbers), turn, chars, size_bytes)
-        if not self._spooled and self.room.take_turn(size_bytes):
+        if not self._spooled and self.room.reserve_turn(size_bytes):
             self._put(_Taken(item, monotonic()))
         elif not self._spools(item):
             self._lose(1)
@@ -169,7 +169,7 @@ class Archivist:
         Args:
             size_bytes: of its request.
         """
-        if not self.room.take_late(size_bytes):
+        if not self.room.reserve_late_request(size_bytes):
             self._lose(1)
             return None
         self._late_turns += 1
@@ -177,9 +177,9 @@ class Archivist:
         return DeferredTurn(functools.partial(self._take_late, size_bytes))
 
     def _take_late(self, size_bytes: int, turn: Turn | None, is_lost: bool) -> None:
-        """Take a turn that a place was kept for; None: nothing came of it."""
+        """Take a turn for which room was reserved; None: there is none to write."""
         self._late_turns -= 1
-        self.room.give_back_late(size_bytes)
+        self.room.release_late_request(size_bytes)
         if turn is not None:
             self.note(turn)
         self._lose(int(is_lost))
@@ -208,7 +208,7 @@ class Archivist:
         chars, size_bytes = sum(map(len, payloads)), sum(map(getsizeof, payloads))
         item = AnswerItem(next(self._numbers), turn, chars, size_bytes, wire, payloads, streamed, ending, self._clock())
         self._commits[turn.id] = committed
-        if not self._spooled and self.room.take_answer(size_bytes):
+        if not self._spooled and self.room.reserve_answer(size_bytes):
             self._put(_Taken(item, monotonic(), create_span(self._tracer, turn)))
         elif not self._spools(item):
             self._counts.fault("queue")
@@ -241,15 +241,15 @@ class Archivist:
         self._writer.put(taken.item)
 
     def _spools(self, item: Item) -> bool:
-        """Write to the spool. False: that failed, or there is no spool."""
+        """Write an item to the spool. False: that failed, or there is no spool."""
         if self._spool is None or not self._spool.put(item):
             return False
-        self.room.spool(self._spool.turns)
+        self.room.set_spooled(self._spool.turns)
         self._idle.clear()
         return True
 
     def _unspool(self) -> None:
-        """Take from the spool what finds room by now, half of which is left for it to fill at once."""
+        """Take items from the spool while there is room; half of it stays free for new ones."""
         while self._spooled and self.room.is_half_empty:
             assert self._spool is not None
             lost = self._spool.turns
@@ -258,23 +258,23 @@ class Archivist:
             except OSError as failure:
                 log.error("the spool cannot be read", reason=str(failure))
                 self._lose(lost)
-                self.room.spool(0)
+                self.room.set_spooled(0)
                 for turn in [*self._commits]:
                     self._committed(turn)
                 return
             assert item is not None
-            self.room.spool(self._spool.turns)
-            self.room.take_back(int(isinstance(item, RequestItem)), item.size_bytes)
+            self.room.set_spooled(self._spool.turns)
+            self.room.reserve_unchecked(int(isinstance(item, RequestItem)), item.size_bytes)
             self._put(_Taken(item, monotonic()))
 
     def _committed(self, turn: str, cost: Cost | None = None) -> None:
-        """Let the end of an answer go; `cost` is that of its request."""
+        """Release the end of an answer, which waits for its commit; `cost` is that of its request."""
         commit = self._commits.pop(turn, None)
         if commit is not None and not commit.done():
             commit.set_result(cost)
 
     def _done(self, outcomes: Sequence[Outcome]) -> None:
-        """Let the ends of answers go, also of those that could not be written, and give back what all of them took."""
+        """Release the ends of answers, written or not, and the room that they took."""
         turns, size_bytes = 0, 0
         for outcome in outcomes:
             taken = self._taken.pop(outcome.number)
@@ -288,12 +288,13 @@ class Archivist:
                 self._committed(taken.item.turn.id, outcome.cost)
             if outcome.prompt_tokens:
                 self._report(taken.item.turn, outcome.prompt_tokens)
-        self.room.give_back(turns, size_bytes)
+        self.room.release(turns, size_bytes)
         self._unspool()
         self._look_whether_idle()
         self._on_written()
 
     def _report(self, turn: Turn, prompt_tokens: int) -> None:
+        """Report the tokens that a provider counted."""
         try:
             self._on_usage(turn, prompt_tokens)
         except Exception:  # a guard: whoever counts tokens must not stop the archive
@@ -305,6 +306,7 @@ class Archivist:
             self._idle.set()
 
     def _lose(self, turns: int) -> None:
+        """Count and log turns that are lost."""
         if turns:
             self._lost += turns
             self._counts.add("turns_lost", turns)

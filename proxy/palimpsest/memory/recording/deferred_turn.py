@@ -1,6 +1,4 @@
-"""
-A turn whose request was forwarded before it was read. The answer may end before anybody knows what it answers.
-"""
+"""A turn whose request was forwarded before it was read. The answer may end before anybody knows what it answers."""
 
 from __future__ import annotations
 
@@ -31,9 +29,14 @@ class DeferredTurn:
         self._waiting: Callable[[], None] | None = None
         self.committed: Commit | None = None  # of an answer that ended before the turn was read
 
+    @property
+    def is_dropped(self) -> bool:
+        """Whether it was not archived: there was nothing to archive, or it is archived later."""
+        return self._is_settled and self._turn is None
+
     def settle(self, turn: Turn | None, is_lost: bool = False) -> None:
         """
-        The turn has been read, and is archived with its answer.
+        Archive the turn, which has been read, with its answer.
 
         Args:
             turn: None: there is nothing to archive.

@@ -13,9 +13,7 @@ class ArchiveLimits:
     """How much may wait to be written, and for how long an answer waits for it."""
 
     queue_turns: int = 1000  # so that a stuck disk fills no memory; more go to the spool
-    queue_bytes: int = (
-        128 * 1024 * 1024
-    )  # of memory for them and their answers, for the same reason: a few of the largest
+    queue_bytes: int = 128 * 1024 * 1024  # of memory for them and their answers: a few of the largest
     late_bytes: int = 128 * 1024 * 1024  # of requests that were forwarded and are still being read
     open_bytes: int = 128 * 1024 * 1024  # of all answers that go on: what is longer is not read whole
     answer_bytes: int = 8 * 1024 * 1024  # longest answer that is read whole; of longer ones the beginning is kept
@@ -35,47 +33,52 @@ class QueueRoom:
         self._bytes = 0  # of memory that is taken by what waits or is being written
         self._open_bytes = 0  # of answers that go on
         self._late_turns = self._late_bytes = 0  # of requests that are still being read
-        self._spooled_turns = 0
+        self._spooled_turns = self._kept_turns = 0
 
     @property
     def bytes(self) -> int:
-        """Size of what waits to be written, as it lies in memory."""
+        """Bytes that what waits to be written takes in memory."""
         return self._bytes
 
     def has_turn(self, size_bytes: int) -> bool:
         """Whether there is room for one more turn."""
         return self.turns < self._limits.queue_turns and self._fits(size_bytes)
 
-    def take_turn(self, size_bytes: int) -> bool:
-        """Room for one more turn. False: there is none."""
+    def reserve_turn(self, size_bytes: int) -> bool:
+        """Reserve room for one more turn. False: there is none."""
         if not self.has_turn(size_bytes):
             return False
         self._change(1, size_bytes)
         return True
 
-    def take_late(self, size_bytes: int) -> bool:
-        """Room for a request that was forwarded and is still being read. False: there is none."""
+    def reserve_late_request(self, size_bytes: int) -> bool:
+        """Reserve room for a request that was forwarded and is still being read. False: there is none."""
         if self._late_bytes + size_bytes > self._limits.late_bytes:
             return False
         self._change_late(1, size_bytes)
         return True
 
     @property
-    def has_late(self) -> bool:
+    def is_late_half_empty(self) -> bool:
         """Whether at most half of the room for requests that are still being read is taken."""
         return 2 * self._late_bytes <= self._limits.late_bytes
 
-    def give_back_late(self, size_bytes: int) -> None:
-        """The room of a request that has been read."""
+    def release_late_request(self, size_bytes: int) -> None:
+        """Give back the room of a request that has been read."""
         self._change_late(-1, -size_bytes)
 
-    def spool(self, turns: int) -> None:
-        """So many turns wait elsewhere."""
+    def set_spooled(self, turns: int) -> None:
+        """Set how many turns wait in the spool; they count as queued in the metrics."""
         self._spooled_turns = turns
-        self._tell()
+        self._set_gauge()
 
-    def take_answer(self, size_bytes: int) -> bool:
-        """Room for the answer to a turn. False: there is none."""
+    def set_kept(self, turns: int) -> None:
+        """Set how many turns wait on the disk until memory is back; they count as queued in the metrics."""
+        self._kept_turns = turns
+        self._set_gauge()
+
+    def reserve_answer(self, size_bytes: int) -> bool:
+        """Reserve room for the answer to a turn. False: there is none."""
         if not self._fits(size_bytes):
             return False
         self._change(0, size_bytes)
@@ -86,19 +89,19 @@ class QueueRoom:
         """Whether at most half of the room is taken."""
         return 2 * self.turns <= self._limits.queue_turns and 2 * self._bytes <= self._limits.queue_bytes
 
-    def take_back(self, turns: int, size_bytes: int) -> None:
-        """Room for what waited elsewhere, whether there is so much or not."""
+    def reserve_unchecked(self, turns: int, size_bytes: int) -> None:
+        """Reserve room for what comes back from the spool, whether there is so much or not."""
         self._change(turns, size_bytes)
 
-    def give_back(self, turns: int, size_bytes: int) -> None:
-        """The room of turns and answers."""
+    def release(self, turns: int, size_bytes: int) -> None:
+        """Give back the room of turns and answers."""
         self._change(-turns, -size_bytes)
 
     def open_answer(self, count: int) -> bool:
         """
-        Room for so many more bytes of an answer that goes on. False: there is none.
+        Reserve room for so many more bytes of an answer that goes on. False: there is none.
 
-        It is beside the queue's: answers that go on take no room from requests.
+        It is apart from the queue's: answers that go on take no room from requests.
         """
         if self._open_bytes + count > self._limits.open_bytes:
             self._counts.fault("queue")
@@ -116,12 +119,12 @@ class QueueRoom:
     def _change(self, turns: int, size_bytes: int) -> None:
         self.turns += turns
         self._bytes += size_bytes
-        self._tell()
+        self._set_gauge()
 
     def _change_late(self, turns: int, size_bytes: int) -> None:
         self._late_turns += turns
         self._late_bytes += size_bytes
-        self._tell()
+        self._set_gauge()
 
-    def _tell(self) -> None:
-        self._counts.gauge("queued", self.turns + self._late_turns + self._spooled_turns)
+    def _set_gauge(self) -> None:
+        self._counts.gauge("queued", self.turns + self._late_turns + self._spooled_turns + self._kept_turns)

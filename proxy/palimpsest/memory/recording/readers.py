@@ -88,7 +88,7 @@ class Readers(Generic[T, R]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether results are to come without anything else being put."""
+        """Whether something waits or is being read, so that results are to come."""
         with self._lock:
             return bool(self._queue or self._reading)
 
@@ -97,7 +97,7 @@ class Readers(Generic[T, R]):
             self._queue.put(item.tenant, item.conversation, item)
 
     def work(self) -> None:
-        """Read here what is tiny, leave the rest to threads, and have more of these where some are held up."""
+        """Read tiny texts here and the rest on threads; start more of these where some are held up."""
         room_chars = INLINE_CHARS
         while (item := self._next(lambda item: item.chars <= room_chars)) is not None:  # noqa: B023 - called at once
             room_chars -= item.chars
@@ -116,7 +116,7 @@ class Readers(Generic[T, R]):
                     threading.Thread(target=self._run, args=(lane, weighs), name="archivist", daemon=True).start()
 
     def collect(self, chars: int) -> list[tuple[T, R]]:
-        """Results until they are of so many characters; the light ones of what there is first."""
+        """Remove and return results, light ones first, until they are of so many characters."""
         with self._lock:
             light: deque[tuple[T, R]] = deque()
             heavy: deque[tuple[T, R]] = deque()
@@ -135,14 +135,14 @@ class Readers(Generic[T, R]):
         return collected
 
     def held_up(self, seconds: float) -> dict[str, float]:
-        """Tenants, one of whose texts has been read for longer than this; for how many seconds."""
+        """Tenants of texts that have been read for longer than this, with the seconds."""
         now = monotonic()
         with self._lock:
             return {item.tenant: now - since for item, since in self._reading.values() if now - since > seconds}
 
     @property
-    def is_exhausted(self) -> bool:
-        """Whether light texts wait although there may be no more threads: all are held up."""
+    def are_light_threads_held_up(self) -> bool:
+        """Whether each thread for light texts, of as many as may be, has been held up by one text."""
         with self._lock:
             light = [since for item, since in self._reading.values() if _is_light(item)]
             return len(light) >= LIGHT_THREADS_MAX and monotonic() - max(light) > SLOW_SECONDS
@@ -178,6 +178,7 @@ class Readers(Generic[T, R]):
             return self._queue.take(is_wanted)
 
     def _keep(self, item: T, result: R) -> None:
+        """Keep a result, and release its conversation."""
         with self._lock:
             self._reading.pop(threading.get_ident(), None)
             self._results.append((item, result))

@@ -111,7 +111,7 @@ class Spool:
 
     def _ciphered(self, data: bytes, number: int) -> bytes:
         """
-        Encipher, or decipher: a key stream of its own for each record, of the keyed sponge SHAKE-256.
+        Encipher or decipher a record with its own key stream of the keyed sponge SHAKE-256.
 
         Bertoni et al., "Duplexing the sponge" (2011): a sponge that begins with a secret key is a stream cipher.
         """

@@ -1,6 +1,4 @@
-"""
-The recorder of one turn's answer: hears it pass, hands it over to be written, and waits a moment for the commit.
-"""
+"""The recorder of one turn's answer: hears it pass, hands it over to be written, and waits a moment for the commit."""
 
 from __future__ import annotations
 
@@ -50,6 +48,7 @@ class TurnRecorder:
         self._has_room = True
         self._commit_wait_seconds = limits.commit_wait_seconds
         self._commit: Commit | None = None
+        self._is_dropped = False  # there is no turn, or none yet
 
     def __repr__(self) -> str:
         turn = self._turn.id if isinstance(self._turn, Turn) else "late"
@@ -84,9 +83,21 @@ class TurnRecorder:
         self._archivist.room.close_answer(self._open_bytes)
         if turn is not None:
             return self._archivist.take_answer(turn, self._wire, ending, self._tap)
+        self._is_dropped = True
         nothing: Commit = asyncio.get_running_loop().create_future()
         nothing.set_result(None)
         return nothing
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether nothing more needs to be done for the turn: it is on the disk, or never will be."""
+        return self._commit is not None and self._commit.done() and not self._is_dropped
+
+    @property
+    def commit(self) -> Commit:
+        """Done when it is known what becomes of the turn; call `finish` before."""
+        assert self._commit is not None
+        return self._commit
 
     async def committed(self) -> Mapping[str, str | int]:
         """Wait until the turn is written, at most `commit_wait_seconds`; returns the cost fields if it is."""

@@ -1,24 +1,40 @@
-"""
-The driver of decisions: asks the store and the indexes what `core/conversation` asks for, within the deadline.
-"""
+"""The driver of decisions: asks the store and the indexes what `core/conversation` asks for, within the deadline."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
-from palimpsest.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
+import structlog
+
+from palimpsest.core.conversation import (
+    FAILED,
+    Deciding,
+    Foreseen,
+    Lookup,
+    Reminders,
+    Request,
+    Rules,
+    StoredMessages,
+    advance,
+    decide,
+    decide_bare,
+)
 from palimpsest.core.decision import Decision
-from palimpsest.domain import Clues, Continuation, FactQuery, Note, Query
+from palimpsest.domain import Chat, Clues, Continuation, FactQuery, Note, Query, Trim
+from palimpsest.domain.errors import WireError
 from palimpsest.domain.ports import Clock, Counts
 from palimpsest.memory.recall.assisted import AssistedRecall
 from palimpsest.memory.recall.recall import Recall
 from palimpsest.memory.request.request_reader import skipped
 from palimpsest.memory.request.sized_executor import SizedExecutor
 from palimpsest.store.journal import Journal
+from palimpsest.wire.trimming import trimmed
 
 LATE_SECONDS = 5.0  # of a look-up that is waited for behind the deadline: a store that takes longer is failing
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
+
+log = structlog.get_logger()
 
 
 class Decider:
@@ -50,17 +66,38 @@ class Decider:
             deadline: by the event loop's clock.
             was_forwarded: whether the request is on its way already, so that nothing can be added to it any more.
         """
-        size, deciding = request.reading.new_bytes, decide(request, self._rules)
+        return await self._drive(decide(request, self._rules), request, deadline, was_forwarded)
+
+    async def decide_bare(self, request: Request, deadline: float, decision: Decision | None = None) -> Decision | Note:
+        """Decide what stays behind of a request to which nothing is added; see `conversation.decide_bare`."""
+        return await self._drive(decide_bare(request, self._rules, decision), request, deadline, lambda: False)
+
+    async def _drive(
+        self, deciding: Deciding, request: Request, deadline: float, was_forwarded: Callable[[], bool]
+    ) -> Decision | Note:
+        size = request.reading.new_bytes
         step = await self._work.run(size, advance, deciding, None)
         while not isinstance(step, Decision | Note):
+            answer: object
             try:
-                answer = await self._answer(step, deadline, was_forwarded())
+                if isinstance(step, Trim):
+                    answer = None if was_forwarded() else await self._trimmed(step, request)
+                else:
+                    answer = await self._answer(step, deadline, was_forwarded())
             except FAILED as failure:
                 if not was_forwarded():
                     skipped(_what(step), failure, self._counts)
                 answer = failure
             step = await self._work.run(size, advance, deciding, answer)
         return step
+
+    async def _trimmed(self, trim: Trim, request: Request) -> Chat | None:
+        try:
+            return await self._work.run(len(trim.chat.body), trimmed, trim, request.wire)
+        except WireError as failure:
+            self._counts.fault("overflow")
+            log.warning("old messages were not left out", reason=str(failure))
+            return None
 
     async def _answer(self, lookup: Lookup, deadline: float, was_forwarded: bool) -> object:
         """
@@ -77,14 +114,20 @@ class Decider:
                     return await self._journal.head(lookup)
                 return await self._journal.seen(lookup)
         if was_forwarded:
+            if isinstance(lookup, Foreseen):  # only said, and not waited for: what is continued is still looked up
+                return None
             raise TimeoutError
         async with asyncio.timeout_at(deadline):
             match lookup:
+                case Trim():
+                    return None  # it is done here, and not looked up
                 case Foreseen():
                     self._recall.expect(lookup.text)
                     return None
                 case StoredMessages():
                     return await self._journal.messages(lookup.tenant, lookup.occurrences)
+                case Reminders():
+                    return await self._recall.named(lookup.tenant, lookup.memories)
                 case FactQuery():
                     return await self._journal.current_facts(lookup, self._clock())
                 case Query():

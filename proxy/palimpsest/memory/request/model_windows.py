@@ -1,6 +1,4 @@
-"""
-Windows of models as upstreams show them: by the lists of their models, and by refusing a prompt for its length.
-"""
+"""Windows of models as upstreams show them: by the lists of their models, and by refusing a prompt for its length."""
 
 from __future__ import annotations
 
@@ -37,6 +35,10 @@ class ModelWindows:
     def of(self, upstream: str, model: str) -> int:
         """The window in tokens."""
         return self._windows.of(upstream, model)
+
+    def is_shown(self, upstream: str, model: str) -> bool:
+        """Whether the operator or the upstream said what it is."""
+        return self._windows.is_shown(upstream, model)
 
     def refused(self, upstream: str, model: str, refusal: TooLong, own_tokens: int, sent_tokens: int) -> int:
         """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress, count
 from operator import is_not
@@ -16,20 +16,20 @@ from operator import is_not
 import structlog
 
 from palimpsest.core.caller.admission import is_excluded
-from palimpsest.core.caller.credentials import forwarded_secrets, is_nameless
-from palimpsest.core.caller.identity import identify, is_rotating, tenant_of
-from palimpsest.core.caller.proxy_keys import Key
+from palimpsest.core.caller.credentials import forwarded_secrets
+from palimpsest.core.caller.identity import identify, is_rotating
 from palimpsest.core.conversation import FAILED, Rules
 from palimpsest.core.history.link_keys import reply_links
 from palimpsest.core.reading import Reading
-from palimpsest.domain import Chat, Fingerprint, Follows, Json, Note, PersistentList, RawHeaders, Speaker
+from palimpsest.domain import Chat, Fingerprint, Follows, Json, Note, PersistentList, Speaker
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Counts, Wire
+from palimpsest.memory.request.arrival import Arrival
 from palimpsest.memory.request.recent_readings import Read, RecentReadings, Summed
 from palimpsest.memory.request.sized_executor import INLINE_BYTES, SizedExecutor
 from palimpsest.memory.tokens.counter import TokenCounter
 from palimpsest.store.journal import Journal
-from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.json_body import MAX_BODY_BYTES
 from palimpsest.wire.layout import Known, known_of, layout_of
 from palimpsest.wire.message import bytes_of, parts_by_id, with_referred
@@ -72,21 +72,12 @@ class RequestReader:
         self._has_warned_of_no_tenant = False
 
     async def read(
-        self,
-        headers: RawHeaders,
-        named: Mapping[str, str],
-        body: bytes,
-        wire: Wire,
-        key: Key | None,
-        patience_seconds: float,
-        turn: str = "",
+        self, arrival: Arrival, patience_seconds: float, turn: str = ""
     ) -> tuple[Reading, Speaker, Follows | None] | Passed:
         """
         Read one request.
 
         Args:
-            named: the headers, lower-case names to values.
-            key: of the proxy, that the caller presented.
             patience_seconds: that a look-up is waited for, at most.
             turn: the id that it will be archived under; "" where it will not.
 
@@ -97,11 +88,10 @@ class RequestReader:
             WireError: the body is none that we understand.
             MemoryFault: its tokens cannot be counted.
         """
+        body, wire, tenant = arrival.body, arrival.wire, arrival.tenant
         if len(body) > MAX_BODY_BYTES:
             return Passed(Note.TOO_LARGE)
-        rules, credentials = self._rules, forwarded_secrets(headers)
-        nameless = rules.trusts_machine and not credentials and is_nameless(headers)
-        tenant = tenant_of(credentials, rules.policy.tenants, rules.secret, key, is_nameless=nameless)
+        rules, credentials = self._rules, forwarded_secrets(arrival.headers)
         if tenant in rules.off_for:
             return Passed(Note.DISABLED)
         before, same, does_repeat = self._recent.find(tenant, wire, body) if tenant else (None, 0, False)
@@ -116,7 +106,8 @@ class RequestReader:
         if len(chat.messages) > MAX_MESSAGES:
             return Passed(Note.TOO_LARGE, chat.model)
         tenants, secret = rules.policy.tenants, rules.secret
-        speaker = identify(named, credentials, chat.raw, rules.signals, tenants, secret, key, tenant)
+        whose = (rules.signals, tenants, secret, arrival.key, tenant)
+        speaker = identify(arrival.named, credentials, chat.raw, *whose)
         if speaker.user or speaker.scope:
             speaker = replace(speaker, user=rules.named(speaker.user), scope=rules.named(speaker.scope))
         if not tenant:
@@ -149,7 +140,7 @@ class RequestReader:
         named = reply_links((id for message in chat.messages for id in message.refers), key)
         try:
             async with asyncio.timeout(patience_seconds):
-                answers = await self._journal.answers(speaker.tenant, [print for _, print in named])
+                answers = await self._journal.answers(speaker.tenant, [fingerprint for _, fingerprint in named])
         except FAILED as failure:
             skipped("history", failure, self._counts)
             return chat
@@ -176,7 +167,7 @@ class RequestReader:
         has_same_tools = before and at and _outside(chat) is _outside(before.reading.chat)
         tools = before.tools_tokens if before and has_same_tools else tokens.tools(chat)
         counted = counted.then(at, tokens.messages(model, chat.messages[at:], prints[at:]))
-        reading = Reading(chat, prints, tokens.scaled(model, counted.total + tools), 0, tools, new_bytes)
+        reading = Reading(chat, prints, tokens.scaled(model, counted.total + tools), 0, tools, counted.each, new_bytes)
         if before:
             reading.extend(before.reading, known)
         if chat.held:
@@ -237,13 +228,13 @@ def _measured(
 
 def _fingerprints(chat: Chat, key: bytes, before: Read | None, known: int) -> Sequence[Fingerprint]:
     if before is None:
-        return tuple(fingerprint(message, key) for message in chat.messages)
+        return tuple(fingerprint_of(message, key) for message in chat.messages)
     old, new = before.reading, chat.messages[known:]
     moved: dict[int, Fingerprint] = {}
     if known < len(old.prints):
         further = zip(old.chat.messages[known:], old.prints[known:], strict=True)
-        moved = {id(message): print for message, print in further}
-    read = [moved.get(id(message)) or fingerprint(message, key) for message in new]
+        moved = {id(message): fingerprint for message, fingerprint in further}
+    read = [moved.get(id(message)) or fingerprint_of(message, key) for message in new]
     return PersistentList.of(old.prints).then(known, read)
 
 

@@ -1,6 +1,4 @@
-"""
-Pure work beside the event loop, where there is much of it: every other request waits for what runs on the loop.
-"""
+"""Pure work beside the event loop, where there is much of it: every other request waits for what runs on the loop."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ class TokenCounter:
             return LOADING_CHARS
         messages = sum(
             sum(map(len, _parts(message)))
-            for message, print in zip(chat.messages[known:], prints[known:], strict=True)
-            if self._known((encoding, print.full)) is None
+            for message, fingerprint in zip(chat.messages[known:], prints[known:], strict=True)
+            if self._known((encoding, fingerprint.full)) is None
         )
         tools = "" if known else _tools(chat)
         return messages + (len(tools) if tools and self._known((encoding, hash(tools))) is None else 0)
@@ -88,8 +88,8 @@ class TokenCounter:
         return tuple(
             MESSAGE_TOKENS
             + MEDIA_TOKENS * len(message.media)
-            + self._counted((encoding, print.full), encoding, _parts(message))
-            for message, print in zip(messages, prints, strict=True)
+            + self._counted((encoding, fingerprint.full), encoding, _parts(message))
+            for message, fingerprint in zip(messages, prints, strict=True)
         )
 
     def tools(self, chat: Chat) -> int:
@@ -124,12 +124,14 @@ class TokenCounter:
                 self._ratios.popitem(last=False)
 
     def _encoding(self, model: str) -> tuple[str, float]:
+        """The encoding of a model, and the factor that its own counts have shown."""
         if public := _public(model):
             return public, 1.0
         with self._lock:
             return "o200k_base", self._ratios.get(model, UNKNOWN_TOKENIZER_RATIO)
 
     def _counted(self, key: tuple[str, int], encoding: str, parts: Sequence[str]) -> int:
+        """The tokens of some texts, from the cache or counted now."""
         count = self._known(key)
         if count is None:
             count = sum(_count(part, encoding) for part in parts if part)
@@ -145,7 +147,7 @@ class TokenCounter:
 
 
 def _parts(message: Message) -> tuple[str, ...]:
-    """What is encoded of a message."""
+    """The texts of a message whose tokens are counted."""
     return (message.text, *(f"{call.name}{call.arguments}" for call in message.calls))
 
 
@@ -167,6 +169,7 @@ def warm(names: Sequence[str] = (COMMON,)) -> None:
 
 
 def _public(model: str) -> str:
+    """The public encoding of a model; "" where it has none."""
     bare = model.rpartition("/")[2].lower()
     for prefix, encoding in _PUBLIC:
         if bare.startswith(prefix):

@@ -78,6 +78,11 @@ class Windows:
         learnt = self._fresh((upstream, model))
         return learnt.tokens if learnt else self._known(model)
 
+    def is_shown(self, upstream: str, model: str) -> bool:
+        """Whether the operator or the upstream said what the window is: answers are counted in that."""
+        patterns = self._policy.window_tokens
+        return any(fnmatchcase(model, pattern) for pattern in patterns) or self._fresh((upstream, model)) is not None
+
     def refused(self, upstream: str, model: str, tokens: int) -> None:
         """An upstream refused a prompt: its window is this, or, where it names none, at most this."""
         self._put((upstream, model), _Learnt(tokens, self._clock(), is_refusal=True))

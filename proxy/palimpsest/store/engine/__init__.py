@@ -8,7 +8,7 @@ depends on how.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -27,6 +27,11 @@ Whose = Callable[[Ask], Iterable[str]]
 """Reads names of tenants."""
 
 
+def nobody(_ask: Ask) -> Iterable[str]:
+    """Names no tenant: who writes rows that it claims, or that one statement decides about, keeps nobody waiting."""
+    return ()
+
+
 class Transaction(Protocol):
     """Reads and writes in the order in which they are asked for; all of them or none."""
 
@@ -38,8 +43,22 @@ class Transaction(Protocol):
     def new_ids(self, table: str, count: int) -> Sequence[int]:
         """So many ids for rows of a table, rising, that were never given before. See `Engine.transact`."""
 
+    def reserve(self, counts: Mapping[str, int]) -> None:
+        """Say early how many ids of which tables will be wanted: that saves waiting for them."""
+
     def keep_order(self, table: str) -> None:
         """Let nobody else add to this table until the end, so that its ids rise in the order of commits."""
+
+
+def each(statements: Iterable[Statement]) -> Callable[[Transaction], None]:
+    """Work that runs statements in order."""
+    listed = list(statements)
+
+    def work(transaction: Transaction) -> None:
+        for sql, rows in listed:
+            transaction.write(sql, rows)
+
+    return work
 
 
 class Files(Protocol):

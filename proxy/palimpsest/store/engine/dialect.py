@@ -20,6 +20,7 @@ Statements are standard SQL, with these names for what the standard has no commo
     INNER JOIN                        a JOIN whose left side is read first, whatever the planner thinks of it
     /*+ INDEX(name) */                behind a table: the index to read it by
     /*+ NO_INDEX */                   in front of a column: no index of it
+    FOR UPDATE SKIP LOCKED            behind a SELECT in a transaction: rows that nobody else is about to change
 
 SQLite has no functions written in SQL, so there these are replaced; PostgreSQL defines them (`postgres/functions.sql`).
 """
@@ -31,6 +32,10 @@ from collections.abc import Callable, Iterable
 
 Rule = tuple[str, str | Callable[[re.Match[str]], str]]
 """A regular expression, and what stands in the place of what it matches."""
+
+
+NOTHING = ""
+"""In the place of a statement that one database does without."""
 
 
 class Dialect(dict[str, str]):
@@ -75,6 +80,7 @@ SQLITE = Dialect(
         (r"\bINNER JOIN\b", "CROSS JOIN"),
         (r"/\*\+ INDEX\((\w+)\) \*/", r"INDEXED BY \1"),
         (r"/\*\+ NO_INDEX \*/ ", "+"),
+        (r" FOR UPDATE SKIP LOCKED\b", ""),  # nobody else writes
         (r"\bIS NOT DISTINCT FROM\b", "IS"),  # SQLite knows the long forms from 3.39 on
         (r"\bIS DISTINCT FROM\b", "IS NOT"),
     )

@@ -7,7 +7,9 @@ row ends with the two tokens of `digest.scope_terms`. Text never reaches MATCH r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import orjson
 
 from palimpsest.store.engine import Ask, Row, Transaction
 
@@ -17,6 +19,10 @@ CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars
 CLEAR = (("DROP TABLE memory_text", [()]), (MAKE, [()]))
 """Statements that leave the index empty: much sooner than its rows would go."""
 
+COUNT = """
+INSERT INTO term(tenant, term, memories) SELECT ?1, key, value FROM counts(?2) WHERE true
+ON CONFLICT (tenant, term) DO UPDATE SET memories = term.memories + excluded.memories
+"""
 POSTINGS = "SELECT ?, passages_holding(?, ?, ?)"
 THESE = "rowid IN (SELECT value FROM numbers(?))"
 ZEROS = f"UPDATE memory_text SET tokens = zeros_for(tokens) WHERE {THESE}"
@@ -36,6 +42,12 @@ JOIN memory ON memory.id = memory_text.rowid WHERE memory_text.rowid > ? ORDER B
 def add(transaction: Transaction, rows: Sequence[tuple[int, str]]) -> None:
     """Index passages: the id and the tokens of each, with spaces between."""
     transaction.write("INSERT INTO memory_text(rowid, tokens) VALUES (?, ?)", rows)
+
+
+def count(transaction: Transaction, held: Mapping[int, Mapping[str, int]]) -> None:
+    """Note that so many more passages of each tenant hold each term."""
+    rows = [(tenant, orjson.dumps(dict(sorted(terms.items()))).decode()) for tenant, terms in held.items()]
+    transaction.write(COUNT, rows)
 
 
 def tokens_of(ask: Ask, passages: str) -> list[Row]:

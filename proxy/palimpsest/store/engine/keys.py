@@ -1,6 +1,4 @@
-"""
-Keys of rows, as statements take lists of them.
-"""
+"""Keys of rows, as statements take lists of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The room that a database takes.
-"""
+"""The room that a database takes."""
 
 from __future__ import annotations
 

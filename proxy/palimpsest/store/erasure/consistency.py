@@ -19,6 +19,7 @@ from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role, Shape
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Transaction, full_text
+from palimpsest.store.engine.engines import server_snapshot
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
 from palimpsest.store.knowledge.fact_consistency import wrong_facts
@@ -28,6 +29,7 @@ from palimpsest.store.turns.diffs import decode_kept, message_list
 
 ROWS_AT_A_TIME = 5_000
 KEPT_LISTINGS = 2_000  # of turns that others may go on from
+NO_ORPHANS = (0, "")
 NOT_FOUND = HeadFlag.ERASED | HeadFlag.RETIRED
 
 UNUSED = "SELECT count(*) FROM content WHERE NOT EXISTS (SELECT 1 FROM occurrence WHERE content = content.id)"
@@ -132,10 +134,21 @@ def examination(path: Path, report: Callable[[str], None] = lambda doing: None) 
         report("the file")
         if damages := damages_of(ask, doing):
             return Examination(0, 0, 0, (Finding(len(damages), f"the file is damaged: {damages[0]}", Repair.NONE),))
-        return _examined(ask, report)
+        return _examined(ask, report, orphans_of(ask))
 
 
-def _examined(ask: Ask, report: Callable[[str], None]) -> Examination:
+def examination_of_server(
+    url: str, password_file: Path | None, report: Callable[[str], None] = lambda doing: None
+) -> Examination:
+    """
+    Examine what a server's database says; its files are the server's own affair, which also refuses rows that refer to
+    missing ones. Arguments and errors as of `examination`.
+    """
+    with server_snapshot(url, password_file, "examining the database") as ask:
+        return _examined(ask, report, NO_ORPHANS)
+
+
+def _examined(ask: Ask, report: Callable[[str], None], orphans: tuple[int, str]) -> Examination:
     findings: list[Finding] = []
 
     def find(count: int, words: str, repair: Repair) -> None:
@@ -143,7 +156,7 @@ def _examined(ask: Ask, report: Callable[[str], None]) -> Examination:
             findings.append(Finding(count, words, repair))
 
     report("the journal")
-    foreign, table = orphans_of(ask)
+    foreign, table = orphans
     find(foreign, f"rows of the table {table} and perhaps others refer to missing rows", Repair.NONE)
     find(sum(1 for _ in _broken_turns(ask)), "turns refer to missing messages", Repair.NONE)
     find(ask(ERASED_WITH_TEXT)[0][0], "erased messages still have their text", Repair.NONE)
@@ -162,7 +175,7 @@ def _examined(ask: Ask, report: Callable[[str], None]) -> Examination:
         report("passages")
         find(ask(MISPLACED)[0][0], "passages lie outside of their messages, or belong to another", Repair.REBUILD)
         find(ask(FOUND_BUT_GONE)[0][0], "passages of messages that were erased or retired are found", Repair.REBUILD)
-        find(_unfindable(ask), "messages should be found and have no passages", Repair.REBUILD)
+        find(_count_without_passages(ask), "messages should be found and have no passages", Repair.REBUILD)
         missing_passages, rows_alone = full_text.strays(ask)
         find(missing_passages, "passages are missing from the full-text index", Repair.REBUILD)
         find(rows_alone, "rows of the full-text index have no passage", Repair.REBUILD)
@@ -178,7 +191,7 @@ def _examined(ask: Ask, report: Callable[[str], None]) -> Examination:
 
 
 def repair_heads(transaction: Transaction) -> None:
-    """Make the newest states of branches that differ from the journal, and those that are missing, from it."""
+    """Rebuild the states of branches that are missing or differ from the journal."""
     wrong, missing = _wrong_heads(transaction.read)
     for turn in (*wrong, *missing):
         ((conversation, role, event, model, messages, tokens, state, lost),) = transaction.read(HEAD, (turn,))
@@ -196,7 +209,7 @@ def repair_heads(transaction: Transaction) -> None:
 
 
 def forget_unused(transaction: Transaction) -> None:
-    """Remove texts of no message."""
+    """Remove texts that no message has."""
     transaction.write(FORGET_UNUSED)
 
 
@@ -239,7 +252,8 @@ def _wrong_heads(ask: Ask) -> tuple[list[int], list[int]]:
     return wrong, [row[0] for row in ask(HEADLESS)]
 
 
-def _unfindable(ask: Ask) -> int:
+def _count_without_passages(ask: Ask) -> int:
+    """The number of messages that should have passages, by role and text, and have none."""
     count = last = 0
     while rows := ask(WITHOUT_PASSAGES, (last,)):
         for _, request, role, flags, text in rows:

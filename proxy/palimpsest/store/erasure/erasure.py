@@ -30,7 +30,8 @@ HELD_ALONE = """id IN (SELECT content FROM occurrence WHERE id IN (SELECT value 
     SELECT 1 FROM occurrence WHERE content = content.id AND id NOT IN (SELECT value FROM numbers(?1)))"""
 FLAGS_AT = 3  # in a row of a listing
 
-# What is erased is not to be taken back with a retirement.
+# What is erased is not to be taken back with a retirement. A message that stands twice behind the same one, as in a
+# request beside a conversation, which repeats it, is marked once: PostgreSQL changes no row twice in one statement.
 NEWER = """
 ON CONFLICT (fingerprint, after, conversation) DO UPDATE SET
     opening = excluded.opening, at = excluded.at, retirement = excluded.retirement
@@ -38,15 +39,17 @@ WHERE excluded.retirement = 0 OR erased.retirement <> 0
 """
 MARK = f"""
 INSERT INTO erased(fingerprint, after, conversation, opening, at, retirement)
-SELECT fingerprint, before, ?1, opening, ?2, ?5 FROM (
+SELECT fingerprint, before, ?1, min(opening), ?2, ?5 FROM (
     SELECT id, fingerprint, opening, lag(fingerprint, 1, 0) OVER (ORDER BY id) AS before FROM occurrence
     WHERE conversation = ?3 AND role NOT IN ('system', 'developer')) AS said
 WHERE ?4 = '' OR id IN (SELECT value FROM numbers(?4))
+GROUP BY fingerprint, before
 {NEWER}"""
 MARK_INSTRUCTIONS = f"""
 INSERT INTO erased(fingerprint, after, conversation, opening, at, retirement)
-SELECT fingerprint, 0, ?1, opening, ?2, ?5 FROM occurrence
+SELECT fingerprint, 0, ?1, min(opening), ?2, ?5 FROM occurrence
 WHERE conversation = ?3 AND role IN ('system', 'developer') AND (?4 = '' OR id IN (SELECT value FROM numbers(?4)))
+GROUP BY fingerprint
 {NEWER}"""
 SAID_SINCE = f"""
 SELECT EXISTS (SELECT 1 FROM turn WHERE conversation = ?1 AND created_at > ?2)
@@ -55,10 +58,10 @@ OR EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1 AND flags & {HeadFla
 
 
 def mark_scopes(transaction: Transaction, prints: Sequence[int], at: float) -> None:
-    """From now on, what came before `at` and belongs to one of these leaves no text, whenever it is written."""
+    """Write tombstones for whole scopes: what belongs to one and came before `at` is stored without text."""
     transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])
     put(transaction, UNFINISHED)
-    transaction.write(ERASE_SCOPE, [(print, at) for print in prints])
+    transaction.write(ERASE_SCOPE, [(fingerprint, at) for fingerprint in prints])
 
 
 def is_unfinished(ask: Ask) -> bool:
@@ -67,20 +70,20 @@ def is_unfinished(ask: Ask) -> bool:
 
 
 def mark_finished(transaction: Transaction) -> None:
-    """The index is merged and the log emptied."""
+    """Note that the index is merged and the log emptied."""
     transaction.write("DELETE FROM task WHERE name = ?", [(UNFINISHED,)])
 
 
 def mark_messages(
     transaction: Transaction,
     conversation: int,
-    print: int,
+    fingerprint: int,
     at: float,
     occurrences: Sequence[int] | None = None,
     retirement: int = 0,
 ) -> None:
     """
-    Leave tombstones.
+    Write tombstones for messages, so that they are not stored when they are sent again.
 
     Args:
         conversation: its row, and its `scope_print`.
@@ -89,14 +92,14 @@ def mark_messages(
     """
     which = "" if occurrences is None else ids(occurrences)
     for sql in (MARK, MARK_INSTRUCTIONS):
-        transaction.write(sql, [(print, at, conversation, which, retirement)])
+        transaction.write(sql, [(fingerprint, at, conversation, which, retirement)])
 
 
 def erase_messages(
     transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased, flags: int = HeadFlag.ERASED
 ) -> None:
     """
-    Take the text of these messages, of one tenant, and all that was derived from it.
+    Erase the text of messages of one tenant, and all that was derived from it.
 
     Args:
         flags: that the messages get. Of what goes for its age (`SWEPT`), only the decisions of its own turns lose
@@ -200,7 +203,7 @@ def mark_heads(transaction: Transaction, conversations: str, meant: Set[int], pu
 
 def _erase_queries(transaction: Transaction, turns: str, args: Sequence[object], erased: Erased) -> None:
     """
-    Take what was looked for from the decisions of turns.
+    Remove the query texts from the decisions of turns.
 
     Args:
         turns: a condition in SQL, and its arguments: turns that may have looked for words that are erased.
@@ -219,5 +222,5 @@ def _erase_queries(transaction: Transaction, turns: str, args: Sequence[object],
 
 
 def _more(old: str, new: str) -> int:
-    """How many bytes the old text is longer."""
+    """How many bytes longer the old text is."""
     return max(len(old.encode(errors="surrogatepass")) - len(new.encode(errors="surrogatepass")), 0)

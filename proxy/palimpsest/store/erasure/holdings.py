@@ -46,6 +46,7 @@ PLAIN = frozenset(
     {
         "task",
         "erasure",
+        "secret_mark",
         "retirement",
         "change",
         "policy",

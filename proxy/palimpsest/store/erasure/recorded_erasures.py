@@ -53,7 +53,7 @@ class Erasures:
 
 def recorded_in(path: Path) -> Erasures:
     """
-    What a database has recorded, of any version.
+    Read the erasures that a database of any version has recorded.
 
     Raises:
         MemoryFault: it cannot be read.
@@ -69,7 +69,7 @@ def recorded_in(path: Path) -> Erasures:
 
 
 def record(transaction: Transaction, erasures: Erasures, at: float) -> None:
-    """Have these erasures recorded here too, so that nothing of them comes back with a request or an import."""
+    """Record erasures of another database here, so that nothing of them comes back."""
     transaction.write(
         "INSERT INTO erased(fingerprint, after, conversation, opening, at) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (fingerprint, after, conversation)"
@@ -82,18 +82,18 @@ def record(transaction: Transaction, erasures: Erasures, at: float) -> None:
 
 
 def covered(ask: Ask, erasures: Erasures, key_of: KeyOf) -> list[Plan]:
-    """What is stored here and was erased there, by tenant."""
+    """The rows stored here that were erased there, by tenant."""
     stones: Mapping[int, dict[int, float]] = defaultdict(dict)
     for full, _, conversation, _, at in erasures.stones:
         stones[conversation][full] = max(at, stones[conversation].get(full, 0.0))
     scopes: dict[int, float] = {}
-    for print, at in erasures.scopes:
-        scopes[print] = max(at, scopes.get(print, 0.0))
+    for fingerprint, at in erasures.scopes:
+        scopes[fingerprint] = max(at, scopes.get(fingerprint, 0.0))
     found: dict[int, Plan] = {}
     whole: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for conversation, tenant, name, public, parent, user, scope in ask(CONVERSATIONS):
         mine, *others = _prints(key_of(name), public, parent, user, scope)
-        until = max((scopes.get(print, 0.0) for print in (mine, *others)), default=0.0)
+        until = max((scopes.get(fingerprint, 0.0) for fingerprint in (mine, *others)), default=0.0)
         messages = ask(MESSAGES, (conversation,)) if until or mine in stones else []
         erased = stones.get(mine, {})
         gone = tuple(id for id, full, at in messages if at <= max(until, erased.get(full, 0.0)))
@@ -126,7 +126,7 @@ def _covered_facts(
         key = key_of(name)
 
         def until(user: str, scope: str, key: bytes = key) -> float:
-            return max(scopes.get(print, 0.0) for print in _persons(key, user, scope))
+            return max(scopes.get(fingerprint, 0.0) for fingerprint in _persons(key, user, scope))
 
         if rows := covered_facts(ask, tenant, key, marked, until):
             found[tenant, name] = rows
@@ -134,16 +134,13 @@ def _covered_facts(
 
 
 def _prints(key: bytes, public: str, parent: str, user: str, scope: str) -> Sequence[int]:
-    """All that a conversation belongs to, its own print first."""
-    named: Iterable[tuple[str, ...]] = [
-        ("conversation", public),
-        *([("conversation", parent)] if parent else []),
-    ]
+    """Prints of all scopes that a conversation belongs to, its own first."""
+    named: Iterable[tuple[str, ...]] = [("conversation", public), *([("conversation", parent)] if parent else [])]
     return [*(scope_print(key, *names) for names in named), *_persons(key, user, scope)]
 
 
 def _persons(key: bytes, user: str, scope: str) -> Sequence[int]:
-    """What a user's past in a project belongs to, beside its conversations."""
+    """Prints of a user's past in a project, besides its conversations."""
     named: Iterable[tuple[str, ...]] = [
         ("tenant", ""),
         *([("user", user)] if user else []),

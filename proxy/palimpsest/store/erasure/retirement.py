@@ -51,7 +51,7 @@ class Retirement:
 
 def begin(transaction: Transaction, key: str, tenant: int, at: float, until: float) -> int:
     """
-    A new retirement, and its row.
+    Insert a retirement, and return its row.
 
     Args:
         tenant: 0: of several.
@@ -62,16 +62,16 @@ def begin(transaction: Transaction, key: str, tenant: int, at: float, until: flo
 
 
 def retire_scopes(transaction: Transaction, prints: Sequence[int], at: float, retirement: int) -> None:
-    """From now on, what came before `at` and belongs to one of these is retired, whenever it is written."""
+    """Write tombstones for whole scopes: what belongs to one and came before `at` is stored as retired."""
     transaction.write(
         "INSERT INTO retired_scope(fingerprint, retirement, at) VALUES (?, ?, ?)"
         " ON CONFLICT (fingerprint) DO UPDATE SET retirement = excluded.retirement, at = excluded.at",
-        [(print, retirement, at) for print in prints],
+        [(fingerprint, retirement, at) for fingerprint in prints],
     )
 
 
 def retire_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[int], retirement: int) -> int:
-    """Repeat no block of the tenant that quotes one of these; returns how many there are."""
+    """Retire the blocks of a tenant that quote one of these; returns how many there are."""
     blocks = quoting(transaction.read, tenant, occurrences)
     transaction.write(
         "UPDATE block SET retired = ? WHERE occurrence = ? AND retired = 0", [(retirement, block) for block in blocks]
@@ -102,12 +102,12 @@ def retirement_named(ask: Ask, key: str) -> tuple[int, str, float] | None:
 
 
 def retirements(ask: Ask, tenant: str, now: float) -> list[Retirement]:
-    """Those that can still be taken back, the newest first; of one tenant, or (tenant "") all."""
+    """Retirements that can still be undone, newest first; of one tenant, or with "" of all."""
     return [Retirement(*row) for row in ask(LISTED, (tenant, now))]
 
 
 def next_retired(ask: Ask, retirement: int, limit: int) -> list[Row]:
-    """Some messages of a retirement: what `cut` takes."""
+    """The next messages of a retirement, as `cut` takes them."""
     return ask(NEXT, (retirement, limit))
 
 
@@ -152,13 +152,13 @@ def take_back(transaction: Transaction, retirement: int, cuts: Mapping[int, tupl
 
 
 def forget_stones(transaction: Transaction, retirement: int) -> None:
-    """From now on a resend of what was retired is new."""
+    """Remove the tombstones of a retirement: what is sent again is new."""
     for table in ("erased", "retired_scope"):
         transaction.write(f"DELETE FROM {table} WHERE retirement = ?", [(retirement,)])
 
 
 def end(transaction: Transaction, retirement: int) -> None:
-    """A retirement is over: blocks that quote what it held are repeated again, unless another one holds some of it."""
+    """End a retirement that was undone: its blocks are repeated again, unless another one holds them."""
     rows = transaction.read("SELECT occurrence, occurrences FROM block WHERE retired = ?", (retirement,))
     for anchor, quoted in rows:
         ((other,),) = transaction.read(
@@ -170,14 +170,14 @@ def end(transaction: Transaction, retirement: int) -> None:
 
 
 def expire(transaction: Transaction, retirement: int) -> None:
-    """A retirement whose messages are erased: its tombstones stay as those of an erasure."""
+    """End a retirement whose messages are erased: its tombstones become those of an erasure."""
     transaction.write("UPDATE erased SET retirement = 0 WHERE retirement = ?", [(retirement,)])
     transaction.write("DELETE FROM retired_scope WHERE retirement = ?", [(retirement,)])
     end(transaction, retirement)
 
 
 def due(ask: Ask, now: float) -> int:
-    """A retirement whose time is over; 0: there is none."""
+    """The row of a retirement whose time is over; 0: there is none."""
     return next((row[0] for row in ask(DUE, (now,))), 0)
 
 

@@ -1,6 +1,4 @@
-"""
-The meaning of a request to forget: conversations as a whole, and single messages.
-"""
+"""The meaning of a request to forget: conversations as a whole, and single messages."""
 
 from __future__ import annotations
 
@@ -76,7 +74,7 @@ class Plan:
 
 def plans(ask: Ask, target: Target, until: float, without: int = HeadFlag.ERASED) -> list[Plan]:
     """
-    What would go, tenant by tenant; those of whom nothing would are left out.
+    What a target means, tenant by tenant; tenants of whom nothing is meant are left out.
 
     Args:
         until: what came later, Unix seconds, is not meant.
@@ -88,7 +86,7 @@ def plans(ask: Ask, target: Target, until: float, without: int = HeadFlag.ERASED
 
 
 def last_occurrence(ask: Ask) -> int:
-    """The newest message of all."""
+    """The id of the newest message of all."""
     return int(ask("SELECT coalesce(max(id), 0) FROM occurrence")[0][0])
 
 
@@ -128,7 +126,7 @@ def resent(
 
 
 def counts(ask: Ask, plan: Plan) -> dict[str, int]:
-    """How much would go, and how many texts stay because they also stand elsewhere."""
+    """How many rows would be erased, and how many texts would stay because they also stand elsewhere."""
     which = ids(plan.occurrences)
     said = "SELECT value FROM numbers(?1)"
     ((passages, vectors),) = ask(

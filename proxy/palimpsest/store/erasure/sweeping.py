@@ -1,6 +1,4 @@
-"""
-What is due by its age or for room: the questions and the small steps of a sweep.
-"""
+"""What is due by its age or for room: the questions and the small steps of a sweep."""
 
 from __future__ import annotations
 
@@ -93,7 +91,7 @@ def conversations_after(ask: Ask, last: int, limit: int) -> list[Stored]:
 
 
 def due_of(ask: Ask, stored: Stored, cutoffs: Cutoffs) -> Due | None:
-    """What of a conversation is due; None: nothing."""
+    """The messages of a conversation that are due; None: none are."""
     if stored.created_at > cutoffs.newest:
         return None
     messages: dict[str, list[int]] = {}
@@ -136,14 +134,14 @@ def blocks_quoting(ask: Ask, tenant: int, occurrences: Sequence[int]) -> list[in
 
 
 def ended_before(ask: Ask, conversation: int, cutoffs: Cutoffs) -> float:
-    """When the last turn of a conversation came, if nothing of it is to be kept; 0: it lives on."""
+    """When the last turn of a conversation came, if all of it may go; 0: it may not."""
     ((newest, others, held),) = ask(ENDED, (conversation,))
     cutoff = cutoffs.turns if others else cutoffs.side_requests
     return float(newest) if newest is not None and not held and newest <= cutoff else 0.0
 
 
 def sweep_explained(transaction: Transaction, turns: Sequence[int]) -> None:
-    """Take away the records of these decisions."""
+    """Erase the records of these decisions."""
     transaction.write("UPDATE turn SET explain = ? WHERE id = ?", [(SWEPT_TURN, turn) for turn in turns])
 
 
@@ -151,7 +149,7 @@ Work = Callable[[Ask], list[Due]]
 
 
 def listed(cutoffs_of: Callable[[str], Cutoffs], stored: Sequence[Stored]) -> Work:
-    """What reads which of these conversations have something due."""
+    """A read of which of these conversations have something due, by cutoffs of their tenants."""
 
     def work(ask: Ask) -> list[Due]:
         found = (due_of(ask, one, cutoffs_of(one.tenant_name)) for one in stored)

@@ -1,6 +1,4 @@
-"""
-Blocks as rows: what was added to messages, which quotes others, and how it goes with both.
-"""
+"""Blocks as rows: what was added to messages, which quotes others, and how it goes with both."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ def erase_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[in
 def erase_blocks(transaction: Transaction, blocks: Sequence[int], erased: Erased) -> None:
     """Remove blocks, each named by the occurrence that carries it."""
     which = ids(blocks)
-    _take(transaction.read, which, erased)
+    _collect_texts(transaction.read, which, erased)
     _remove(transaction, 0, which)
 
 
@@ -41,7 +39,7 @@ def numbers_of(listed: str) -> list[int]:
     return [int(number) for number in listed.strip("[]").split(",") if number]
 
 
-def _take(ask: Ask, which: str, erased: Erased) -> None:
+def _collect_texts(ask: Ask, which: str, erased: Erased) -> None:
     erased.take("blocks", ask(f"SELECT text FROM block WHERE {OF_MESSAGES}", (which,)))
 
 
@@ -58,7 +56,7 @@ def _remove_conversation(transaction: Transaction, conversation: int, erased: Er
 BLOCKS = Family(
     words={"block": ("text",)},
     numbers=frozenset(),
-    take=_take,
+    take=_collect_texts,
     remove=_remove,
     remove_conversation=_remove_conversation,
 )

@@ -44,7 +44,7 @@ COVER = f"UPDATE fact SET superseded = 1 WHERE superseded = 0 AND id IN ({NEWEST
 
 def settle(transaction: Transaction, facts: str, left: Sequence[Row] = ()) -> None:
     """
-    Mark what is superseded, after some facts were written. Time grows with them, not with what was said before.
+    Mark facts as superseded or current, after some of the same places were written.
 
     Args:
         facts: their rows, as a JSON list.
@@ -57,7 +57,7 @@ def settle(transaction: Transaction, facts: str, left: Sequence[Row] = ()) -> No
 
 def move_facts(transaction: Transaction, rows: Iterable[int], change: str, *args: object) -> None:
     """
-    Change what decides where some facts, by row, stand.
+    Change columns of facts that decide where they stand, and settle those places.
 
     Args:
         change: what an UPDATE sets, with arguments from ?2 on.
@@ -81,7 +81,7 @@ def remove_facts_where(transaction: Transaction, where: str, *args: object) -> N
     transaction.write(RAISE, [place[:4] for place in left])
 
 
-def _take(ask: Ask, which: str, erased: Erased) -> None:
+def _collect_texts(ask: Ask, which: str, erased: Erased) -> None:
     erased.take("facts", ask(f"SELECT {', '.join(WORDS)} FROM fact WHERE {OF_MESSAGES}", (which,)))
 
 
@@ -94,4 +94,6 @@ def _retire(transaction: Transaction, which: str, is_retired: bool) -> None:
     move_facts(transaction, (id for (id,) in rows), "retirement = ?2", int(is_retired))
 
 
-FACTS = Family(words={"fact": (*NAMES, *WORDS)}, numbers=frozenset(), take=_take, remove=_remove, retire=_retire)
+FACTS = Family(
+    words={"fact": (*NAMES, *WORDS)}, numbers=frozenset(), take=_collect_texts, remove=_remove, retire=_retire
+)

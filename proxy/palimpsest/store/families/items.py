@@ -30,7 +30,7 @@ WHERE mine.id IN {GONE}
 
 
 def _words_that_go(ask: Ask, items: str) -> list[Row]:
-    """Rows of the texts that go with these items (a JSON list)."""
+    """Rows of the texts that are removed with these items (a JSON list)."""
     return [
         *ask(f"SELECT text, question, topic FROM item WHERE id IN {GONE}", (items,)),
         *ask(f"SELECT why FROM consolidation_step WHERE {STEPS}", (items,)),
@@ -72,24 +72,24 @@ def _nodes(ask: Ask, edges: str) -> str:
 
 
 def _listed(ask: Ask, sql: str, of: str) -> str:
-    """The first column of what a statement finds for a JSON list, as such a list."""
+    """The first column of a query about a JSON list, as a JSON list."""
     return orjson.dumps([row[0] for row in ask(sql, (of,))]).decode()
 
 
-def _said_in(ask: Ask, occurrences: str) -> str:
-    """The items that have one of these occurrences among their sources, both as JSON lists."""
+def _items_from(ask: Ask, occurrences: str) -> str:
+    """Items that have one of these occurrences as a source, both as JSON lists."""
     return _listed(ask, f"SELECT DISTINCT item FROM item_source WHERE occurrence IN {GONE}", occurrences)
 
 
-def _take(ask: Ask, which: str, erased: Erased) -> None:
-    items = _said_in(ask, which)
+def _collect_texts(ask: Ask, which: str, erased: Erased) -> None:
+    items = _items_from(ask, which)
     if items != "[]":
         erased.counts["items"] += len(orjson.loads(items))
         erased.texts += [text for row in _words_that_go(ask, items) for text in row]
 
 
 def _remove(transaction: Transaction, _tenant: int, which: str) -> None:
-    forget_items(transaction, _said_in(transaction.read, which))
+    forget_items(transaction, _items_from(transaction.read, which))
 
 
 def _remove_conversation(transaction: Transaction, conversation: int, _erased: Erased) -> None:
@@ -103,7 +103,7 @@ ITEMS = Family(
         "consolidation_step": ("why",),  # the slot whose value was superseded
     },
     numbers=frozenset({"item_vector", "edge", "edge_evidence"}),
-    take=_take,
+    take=_collect_texts,
     remove=_remove,
     remove_conversation=_remove_conversation,
 )

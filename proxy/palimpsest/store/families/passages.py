@@ -1,13 +1,9 @@
-"""
-Passages as rows: what finds messages, by meaning and by words, and how it goes with them.
-"""
+"""Passages as rows: what finds messages, by meaning and by words, and how it goes with them."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-
-import orjson
 
 from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms, terms
 from palimpsest.domain import Passage
@@ -63,11 +59,7 @@ def write_passages(
     counted: dict[int, Counter[str]] = defaultdict(Counter)
     for f, passage in rows:
         counted[f.tenant].update(set(passage.terms))
-    transaction.write(
-        "INSERT INTO term(tenant, term, memories) SELECT ?1, key, value FROM counts(?2) WHERE true"
-        " ON CONFLICT (tenant, term) DO UPDATE SET memories = term.memories + excluded.memories",
-        [(tenant, orjson.dumps(dict(sorted(terms.items()))).decode()) for tenant, terms in counted.items()],
-    )
+    full_text.count(transaction, counted)
 
 
 def remove_passages(transaction: Transaction, tenant: int, which: str) -> None:
@@ -119,7 +111,7 @@ def _passages_of(ask: Ask, which: str) -> str:
 
 PASSAGES = Family(
     words={"memory": ("tags",), "memory_text": ("tokens",), "term": ("term",)},  # the index itself is read as bytes
-    numbers=frozenset({"vector", "unindexed", "forgotten"}),
+    numbers=frozenset({"vector", "unindexed", "forgotten", "reminder"}),
     take=_take,
     remove=remove_passages,
 )

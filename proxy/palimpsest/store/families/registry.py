@@ -1,6 +1,4 @@
-"""
-The families of tables, in the order in which they follow from each other, and what is done with all of them.
-"""
+"""The families of tables, in the order in which they follow from each other, and what is done with all of them."""
 
 from __future__ import annotations
 

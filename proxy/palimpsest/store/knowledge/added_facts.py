@@ -137,7 +137,7 @@ def add_facts(transaction: Transaction, told: Sequence[Fact], key_of: KeyOf) -> 
 
 def added_facts(ask: Ask, selection: Selection, after: int) -> list[tuple[int, Fact]]:
     """
-    Some facts that tools were told, for an export, by row.
+    The next page of facts that tools were told, for an export, by row.
 
     Args:
         selection: of turns; the tenant, user and project of it count.
@@ -167,7 +167,7 @@ def is_forgotten(ask: Ask, key: bytes, id: str) -> bool:
 
 def same(ask: Ask, tenant: str, id: str, reach: Reach, has_same_value: bool = True) -> list[Same]:
     """
-    All rows that state what the fact of this id states; none: there is no such fact.
+    All rows that state the same as the fact of this id; none: there is no such fact.
 
     Args:
         has_same_value: False: all that its slot holds.
@@ -183,7 +183,7 @@ def same(ask: Ask, tenant: str, id: str, reach: Reach, has_same_value: bool = Tr
 
 def forget(transaction: Transaction, tenant: str, id: str, reach: Reach, key: bytes, now: float) -> int:
     """
-    Remove a fact wherever it was stated, and see to it that no message states it again; how many rows went.
+    Remove a fact wherever it was stated, and keep messages from stating it again; how many rows went.
 
     Args:
         key: of the tenant.
@@ -245,12 +245,12 @@ def added_by(
 
 def erase_blocks_with(transaction: Transaction, tenant: int, rows: Sequence[int], erased: Erased) -> None:
     """Remove every block of the tenant that tells one of these facts (by row), wherever it was said."""
-    erase_blocks(transaction, _telling(transaction.read, tenant, rows), erased)
+    erase_blocks(transaction, _blocks_telling(transaction.read, tenant, rows), erased)
 
 
 def retire_blocks_with(transaction: Transaction, tenant: int, rows: Sequence[int], retirement: int) -> None:
-    """Repeat no block of the tenant that tells one of these facts, by row."""
-    blocks = _telling(transaction.read, tenant, rows)
+    """Retire the blocks of a tenant that tell one of these facts, by row."""
+    blocks = _blocks_telling(transaction.read, tenant, rows)
     transaction.write(
         "UPDATE block SET retired = ? WHERE occurrence = ? AND retired = 0", [(retirement, block) for block in blocks]
     )
@@ -259,7 +259,7 @@ def retire_blocks_with(transaction: Transaction, tenant: int, rows: Sequence[int
 def erase_added(
     transaction: Transaction, key: bytes, tenant: int, rows: Sequence[int], at: float, erased: Erased
 ) -> None:
-    """Take away facts by row, with marks of those that were told: an import does not bring them back."""
+    """Erase facts by row, and leave marks of told ones, so that no import brings them back."""
     erase_blocks_with(transaction, tenant, rows, erased)
     which = ids(rows)
     named = transaction.read(f"SELECT public FROM fact WHERE {THESE} AND occurrence IS NULL", (which,))
@@ -269,7 +269,7 @@ def erase_added(
 
 
 def retire_added(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
-    """Take told facts out of use."""
+    """Retire told facts, by row."""
     move_facts(transaction, rows, "retirement = ?2", retirement)
 
 
@@ -322,7 +322,8 @@ def covered_facts(
     return found
 
 
-def _telling(ask: Ask, tenant: int, rows: Sequence[int]) -> list[int]:
+def _blocks_telling(ask: Ask, tenant: int, rows: Sequence[int]) -> list[int]:
+    """The blocks, by occurrence, that tell any of these facts."""
     named = [row[0] for row in ask(f"SELECT public FROM fact WHERE {THESE}", (ids(rows),))] if rows else []
     if not named:
         return []
@@ -330,5 +331,5 @@ def _telling(ask: Ask, tenant: int, rows: Sequence[int]) -> list[int]:
 
 
 def leave_marks(transaction: Transaction, left: Iterable[int], at: float) -> None:
-    """See to it that what these marks forbid is not taken down again."""
+    """Store marks of erased facts, so that what they stand for is never stored again."""
     transaction.write(FORBID, [(mark, at) for mark in left])

@@ -1,6 +1,4 @@
-"""
-The log of consolidation as rows: what each run did to which item, and why; and taking it back.
-"""
+"""The log of consolidation as rows: what each run did to which item, and why; and taking it back."""
 
 from __future__ import annotations
 
@@ -88,7 +86,7 @@ def begin(transaction: Transaction, key: str, tenant: int, at: float) -> int:
 
 
 def act(transaction: Transaction, run: int, actions: Sequence[Action], at: float) -> list[Action]:
-    """Do what still can be done of these, and log it; returns that. Items that went or changed meanwhile are left."""
+    """Apply and log those actions that still can be, and return them."""
     done = []
     for action in actions:
         found = transaction.read(
@@ -113,7 +111,7 @@ def act(transaction: Transaction, run: int, actions: Sequence[Action], at: float
 
 
 def undone_pairs(ask: Ask, items: Iterable[int]) -> frozenset[tuple[int, int]]:
-    """Items and their heirs (0 none) of what was taken back: it is not done again."""
+    """Pairs of an item and its heir (0: none) from undone runs, which are not made again."""
     rows = ask(
         "SELECT consolidation_step.item, consolidation_step.heir FROM consolidation"
         " JOIN consolidation_step ON consolidation_step.run = consolidation.id"
@@ -129,12 +127,12 @@ def runs(ask: Ask, tenant: str, limit: int) -> list[Run]:
 
 
 def steps(ask: Ask, key: str, tenant: str, limit: int) -> list[Step]:
-    """What a run did to items of a tenant ("": of any), in order; at most so much."""
+    """The first changes that a run made to items of a tenant ("": any), in order."""
     return [Step(*row) for row in ask(STEPS, (key, tenant, limit))]
 
 
 def size(ask: Ask, key: str, tenant: str) -> int:
-    """How many changes a run made; 0 where there is none of this key and tenant ("": anybody's), or it was undone."""
+    """How many changes of a run can be undone; 0: none, or there is no such run of this tenant ("": any)."""
     ((count,),) = ask(
         "SELECT count(*) FROM consolidation_step JOIN consolidation ON consolidation.id = consolidation_step.run"
         " LEFT JOIN tenant ON tenant.id = consolidation.tenant"

@@ -1,6 +1,4 @@
-"""
-Standing facts as they are looked up for one request: what holds, who states it, and what changed.
-"""
+"""Standing facts as they are looked up for one request: what holds, who states it, and what changed."""
 
 from __future__ import annotations
 
@@ -68,7 +66,7 @@ def current_facts(ask: Ask, query: FactQuery, now: float) -> CurrentFacts:
 
 
 def _stated(ask: Ask, view: View, facts: Sequence[Fact]) -> dict[int | None, list[Stated]]:
-    """What states the values of each place, the newest first."""
+    """The statements of each place, the newest first."""
     places = ids(fact.place for fact in facts if fact.place is not None)
     by_place: dict[int | None, list[Stated]] = defaultdict(list)
     for place, *stated in ask(STATED.format(own=view.own), {**view.args, "places": places}):

@@ -74,13 +74,13 @@ WRONG = GOES | {
 
 
 def wrong_facts(ask: Ask) -> Iterator[tuple[int, str]]:
-    """Inconsistencies of facts: how many, and a description."""
+    """Find inconsistencies of facts: a count and a description of each."""
     for words, sql in WRONG.items():
         yield len(ask(sql)), words
 
 
 def repair_facts(transaction: Transaction) -> None:
-    """Remove what has no source, put right what follows from others, and have facts of messages made again."""
+    """Remove facts without a source, and have those of messages extracted again."""
     rows = {row[0] for sql in GOES.values() for row in transaction.read(sql)}
     remove_facts(transaction, sorted(rows))
     others = (row[0] for row in transaction.read(OF_OTHERS))

@@ -87,7 +87,7 @@ class Source:
 
     @property
     def may_state(self) -> bool:
-        """Whether people or tools say it: no instruction, no summary, nothing that one agent tells another."""
+        """Whether a person or a tool says it: no instruction, summary, or message between agents."""
         flags = self.flags & ~HeadFlag.RETIRED
         if flags & HeadFlag.ERASED or not is_findable(Role(self.request), self.role, flags):
             return False
@@ -114,18 +114,18 @@ def begin(transaction: Transaction, version: int) -> bool:
 
 
 def start_over(transaction: Transaction) -> None:
-    """Make all facts of messages again."""
+    """Have the facts of all messages extracted again."""
     put(transaction, EXTRACTION)
 
 
 def waiting(ask: Ask) -> float:
-    """When the oldest message came that waits for its extraction, Unix seconds; 0: none waits."""
+    """When the oldest message came that waits for extraction, Unix seconds; 0: none waits."""
     return next((float(row[1]) for row in ask(WAITING)), 0.0)
 
 
 def claim(transaction: Transaction, now_ms: int, until_ms: int) -> Claim | None:
-    """The next messages; None: there are none, or another worker has them."""
-    after = _after(transaction)
+    """Claim the next messages for extraction; None: there are none, or another worker has them."""
+    after = _last_extracted(transaction)
     ((last,),) = transaction.read(LAST, (after, BATCH_MESSAGES))
     if last is None or not lease(transaction, LEASE, 0, now_ms, until_ms):
         return None
@@ -153,7 +153,7 @@ def save(
     now: float,
 ) -> int | None:
     """
-    Put what was found in the place of what these messages stated before; how many facts that are.
+    Replace the facts that messages stated by new ones; returns how many there are.
 
     What was erased or forgotten since they were read is left out. None: another worker took over, or all is made again.
 
@@ -195,14 +195,14 @@ def save(
     return len(rows)
 
 
-def _after(transaction: Transaction) -> int:
-    """The last message whose facts are there."""
+def _last_extracted(transaction: Transaction) -> int:
+    """The id of the last message whose facts are extracted."""
     return next((int(row[0]) for row in transaction.read("SELECT next FROM task WHERE name = ?", (EXTRACTION,))), 0)
 
 
 def _is_mine(transaction: Transaction, claimed: Claim) -> bool:
     held = transaction.read("SELECT stop FROM task WHERE name = ?", (LEASE,))
-    return held == [(claimed.until_ms,)] and _after(transaction) == claimed.after
+    return held == [(claimed.until_ms,)] and _last_extracted(transaction) == claimed.after
 
 
 def _rows(

@@ -101,12 +101,7 @@ class FactFilter:
 
 
 def current(
-    ask: Ask,
-    whose: FactScope,
-    now: float,
-    limit: int = MOST,
-    pattern: str = "",
-    category: FactCategory | None = None,
+    ask: Ask, whose: FactScope, now: float, limit: int = MOST, pattern: str = "", category: FactCategory | None = None
 ) -> list[Fact]:
     """
     The facts that hold now in a scope, pinned ones first, then the newest. A pin holds whatever is said later.
@@ -121,7 +116,7 @@ def current(
 def current_and_ended(
     ask: Ask, whose: FactScope, now: float, limit: int, pattern: str = "", category: FactCategory | None = None
 ) -> tuple[list[Fact], frozenset[int]]:
-    """As `current`; and the places of what was ended by something said later in other words."""
+    """The current facts, and the places of those that a later statement in other words ended."""
     view = visible_to(whose)
     if view is None:
         return [], frozenset()
@@ -173,11 +168,11 @@ def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[in
 
 
 def place_of(fact: Fact) -> tuple[int, int]:
-    """Where a fact stands in a list: what `listed` goes on behind."""
-    return _place(fact.said_at, fact.number)
+    """The sort key of a fact, behind which `listed` goes on."""
+    return _sort_key(fact.said_at, fact.number)
 
 
-def _place(said_at: float, number: int) -> tuple[int, int]:
+def _sort_key(said_at: float, number: int) -> tuple[int, int]:
     return round(said_at * 10**6), number
 
 
@@ -214,7 +209,7 @@ class View:
 
 
 def visible_to(whose: FactScope) -> View | None:
-    """The facts that a scope may see; None: none."""
+    """The view of facts that a scope may see; None: none."""
     args: dict[str, object] = {"tenant": whose.tenant}
     if whose.reach is Reach.CONVERSATION or (whose.reach is Reach.USER and not whose.user):
         if not whose.conversation:
@@ -232,7 +227,7 @@ def visible_to(whose: FactScope) -> View | None:
 
 
 def _meant_by(wanted: FactFilter) -> tuple[str, dict[str, object]]:
-    """SQL for the facts that an operator means, and its arguments. What is current is decided among these."""
+    """SQL and arguments for the facts of a filter, among which the current ones are found."""
     asked: dict[str, tuple[str, object]] = {}
     if wanted.tenant:
         asked["tenant"] = (OF_TENANT, wanted.tenant)
@@ -258,7 +253,7 @@ class _Judged:
 
     @property
     def place(self) -> tuple[int, int]:
-        return _place(self.row[SAID_AT], self.row[0])
+        return _sort_key(self.row[SAID_AT], self.row[0])
 
 
 _Place = tuple[object, ...]
@@ -267,9 +262,7 @@ _Place = tuple[object, ...]
 
 @dataclass(slots=True)
 class _Judging:
-    """
-    What holds of rows that come newest first: one pass over them, as windows of SQLite take five times as long.
-    """
+    """What holds of rows that come newest first: one pass over them, as windows of SQLite take five times as long."""
 
     _once: dict[tuple[_Place, str, int], _Judged] = field(default_factory=dict)
     _newest: dict[_Place, str] = field(default_factory=dict)
@@ -278,7 +271,7 @@ class _Judging:
     ended: list[_Judged] = field(default_factory=list)  # by what was said later, in other words
 
     def take(self, row: Row) -> _Judged | None:
-        """The fact that this row states, if it is the newest statement of it."""
+        """Judge the next row: the fact that it states, if this is its newest statement."""
         _, tenant, public, user, scope, owner, subject, slot, value, single, valid, is_pinned, _, is_wanted, *_ = row
         place = (tenant, user, scope, owner, subject, slot, single, None if single else value)
         if is_pinned:
@@ -298,14 +291,14 @@ class _Judging:
         return judged
 
     def facts(self) -> list[_Judged]:
-        """All that was stated, each once, the newest first, with its pin."""
+        """All facts, each once, the newest first, with its pin."""
         for (place, *_), one in self._once.items():
             one.is_pinned = place in self._pinned
         return list(self._once.values())
 
 
 def _pages(ask: Ask, sql: str, args: Mapping[str, object]) -> Iterator[Row]:
-    """Rows of `STATED`, a page at a time."""
+    """All rows of `STATED`, read a page at a time."""
     at, id = inf, 0
     while rows := ask(sql, {**args, "at": at, "id": id}):
         yield from rows
@@ -313,7 +306,7 @@ def _pages(ask: Ask, sql: str, args: Mapping[str, object]) -> Iterator[Row]:
 
 
 def _facts(ask: Ask, chosen: Sequence[_Judged], quote: str = "''") -> list[Fact]:
-    """The facts with their sources; a request has no use for quotes, and long messages would have to be read."""
+    """Load facts with their sources; quotes only where wanted, as they read long messages."""
     rows = ask(DETAILS.format(quote=quote), (orjson.dumps([one.row[0] for one in chosen]).decode(),))
     details = {number: more for number, *more in rows}
     return [_fact(one, *details[one.row[0]]) for one in chosen if one.row[0] in details]

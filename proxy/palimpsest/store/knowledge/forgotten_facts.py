@@ -38,7 +38,7 @@ STATED = "SELECT id FROM fact WHERE occurrence = ? AND subject = ? AND slot = ? 
 
 def forgotten(ask: Ask, selection: Selection, after: int, key_of: KeyOf) -> tuple[int, list[ForgottenFact]]:
     """
-    Some facts that messages state and that were forgotten, for an export.
+    The next page of forgotten facts that messages state, for an export.
 
     Args:
         after: the occurrence that was looked at last; 0: none.
@@ -75,7 +75,7 @@ def _forgotten_in(ask: Ask, source: Source, key_of: KeyOf) -> Iterator[Forgotten
 
 def forget_again(transaction: Transaction, facts: Sequence[ForgottenFact], key_of: KeyOf, now: float) -> int:
     """
-    Leave the marks of facts that were forgotten elsewhere, if their messages are stored here; how many these are.
+    Store marks of facts that were forgotten elsewhere, where their messages are stored; how many.
 
     What was extracted of them meanwhile goes.
     """
@@ -103,7 +103,7 @@ def forget_again(transaction: Transaction, facts: Sequence[ForgottenFact], key_o
 
 
 def _parts(source: Source) -> Iterator[tuple[int, FactProposal]]:
-    """What a message states, each with its number among the facts of the same characters."""
+    """The facts that a message states, each numbered among those of the same characters."""
     at, part = -1, 0
     for one in proposals(source.text, source.role):
         at, part = (at, part + 1) if one.start == at else (one.start, 0)

@@ -64,7 +64,7 @@ class StoredEdge:
 
 
 def edges_of_tenant(ask: Ask, tenant: int) -> list[StoredEdge]:
-    """All edges of a tenant that anything speaks for now; without those that name somebody who is a user by now."""
+    """All edges of a tenant that some item states, without those that name a user."""
     people = frozenset(part for user in users_of(ask, tenant) for part in names_of(user))
     found = [
         StoredEdge(id, _edge(*told), tuple(Evidence(*row[6:]) for row in rows))
@@ -82,13 +82,13 @@ def edges_of_items(ask: Ask, items: Iterable[int]) -> Mapping[int, frozenset[Edg
 
 
 def relate(transaction: Transaction, tenant: int, related: Mapping[int, Collection[Edge]]) -> None:
-    """Let items, by id, speak for these edges of their tenant, and for no others."""
+    """Set the edges that items, by id, state, and remove all others of theirs."""
     edges = {edge for some in related.values() for edge in some}
     nodes = {node for edge in edges for node in edge.nodes}
     transaction.write("DELETE FROM edge_evidence WHERE item = ?", [(item,) for item in related])
     transaction.write(ADD_NODE, [(tenant, node.kind, node.name) for node in nodes])
-    transaction.write(ADD_EDGE, [_named(tenant, edge) for edge in edges])
-    spoken_for = [(*_named(tenant, edge), item) for item, some in related.items() for edge in some]
+    transaction.write(ADD_EDGE, [_edge_names(tenant, edge) for edge in edges])
+    spoken_for = [(*_edge_names(tenant, edge), item) for item, some in related.items() for edge in some]
     transaction.write(ADD_EVIDENCE, spoken_for)
 
 
@@ -119,5 +119,5 @@ def edge_count(ask: Ask) -> int:
     return int(ask("SELECT count(*) FROM edge")[0][0])
 
 
-def _named(tenant: int, edge: Edge) -> tuple[object, ...]:
+def _edge_names(tenant: int, edge: Edge) -> tuple[object, ...]:
     return (tenant, edge.relation, edge.source.kind, edge.source.name, edge.target.kind, edge.target.name)

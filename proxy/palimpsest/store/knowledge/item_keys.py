@@ -1,6 +1,4 @@
-"""
-Items and edges as what recall goes by: which passages items were made of, and what may be seen of a graph.
-"""
+"""Items and edges as what recall goes by: which passages items were made of, and what may be seen of a graph."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ SELECT coalesce((SELECT number FROM change WHERE name = ?), 0), (SELECT count(*)
 
 
 def item_state(ask: Ask, counter: str) -> Row:
-    """What changes whenever items, or what hides them, change."""
+    """Counters that change whenever items, or what hides them, change."""
     return ask(STATE, (counter,))[0]
 
 

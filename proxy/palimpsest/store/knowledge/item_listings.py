@@ -1,6 +1,4 @@
-"""
-Items and relations page by page, for operators and programs. A tenant of "" means all of them.
-"""
+"""Items and relations page by page, for operators and programs. A tenant of "" means all of them."""
 
 from __future__ import annotations
 

@@ -125,12 +125,12 @@ class StoredItem:
 
 
 def waiting_conversations(ask: Ask, now: float) -> list[Waiting]:
-    """Conversations that a writer may read on in; those that another one is reading are left out."""
+    """Conversations with messages that no writer has read, or is reading."""
     return [Waiting(*row) for row in ask(WAITING, (now,))]
 
 
 def claim(transaction: Transaction, conversation: int, worker: str, now: float, until: float) -> bool:
-    """Whether this worker may read on in a conversation, until then."""
+    """Claim a conversation for a writer until some time; False: another one reads it."""
     if not transaction.read("SELECT 1 FROM conversation WHERE id = ?", (conversation,)):
         return False
     transaction.write(CLAIM, [(conversation, worker, until, now)])
@@ -139,7 +139,7 @@ def claim(transaction: Transaction, conversation: int, worker: str, now: float, 
 
 
 def release(transaction: Transaction, conversation: int, worker: str) -> None:
-    """Let anybody read on in a conversation that this worker claimed."""
+    """Release a conversation that this worker claimed."""
     transaction.write(
         "UPDATE item_progress SET worker = '', leased_until = 0 WHERE conversation = ? AND worker = ?",
         [(conversation, worker)],
@@ -147,7 +147,7 @@ def release(transaction: Transaction, conversation: int, worker: str) -> None:
 
 
 def vectors_of_messages(ask: Ask, occurrences: Iterable[int], model: str) -> Mapping[int, Vectors]:
-    """Of those messages whose passages have vectors by this model: the sum of these, each (dimensions,)."""
+    """The sum of the vectors of each message's passages by this model, (dimensions,)."""
     rows = ask(
         "SELECT memory.occurrence, vector.own FROM numbers(?) AS asked"
         " JOIN memory ON memory.occurrence = asked.value JOIN vector ON vector.memory = memory.id WHERE model = ?",
@@ -166,7 +166,7 @@ def passages_in(ask: Ask, tenant: int) -> int:
 
 
 def unread(ask: Ask, conversation: int) -> list[SourceMessage]:
-    """The messages of a conversation that no writer has read, in order; of very many the first."""
+    """The first messages of a conversation that no writer has read, in order."""
     rows = ask(UNREAD, (conversation, SEGMENT_MESSAGES))
     return [SourceMessage(*row) for row in rows]
 
@@ -181,7 +181,7 @@ def write_items(
     now: float,
 ) -> list[int]:
     """
-    Keep what a writer made of a segment, and note how far it has read; returns the ids.
+    Store the items of a segment, and how far the writer has read; returns the ids.
 
     What was erased or retired while it wrote is left out. Nothing is written where another worker took over.
 
@@ -249,7 +249,7 @@ def vectors_of_items(ask: Ask, items: Iterable[int], model: str) -> Mapping[int,
 
 
 def save_item_vectors(transaction: Transaction, model: str, vectors: Mapping[int, Vectors]) -> None:
-    """Keep unit vectors of items; those of items that went meanwhile are left out."""
+    """Store unit vectors of items; those of items that went meanwhile are left out."""
     count(transaction, ITEMS)
     transaction.write(
         "INSERT INTO item_vector(item, model, own) SELECT id, ?, ? FROM item WHERE id = ?"
@@ -276,7 +276,7 @@ def count_uses(transaction: Transaction, items: Iterable[int], now: float) -> No
 
 
 def has_unjudged(ask: Ask) -> bool:
-    """Whether an item was kept that no run of consolidation has seen."""
+    """Whether there are items that no consolidation has seen."""
     rows = ask("SELECT EXISTS (SELECT 1 FROM item WHERE state = 'current' AND (judged = 0 OR related = 0))")
     return bool(rows[0][0])
 

@@ -1,6 +1,4 @@
-"""
-Counters of what language models used in each role of memory, by day and tenant, shared by all processes.
-"""
+"""Counters of what language models used in each role of memory, by day and tenant, shared by all processes."""
 
 from __future__ import annotations
 

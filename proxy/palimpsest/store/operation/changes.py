@@ -14,6 +14,7 @@ ERASURES = "erasures"
 KEYS = "keys"
 SWITCHES = "switches"
 POLICY = "policy"
+REMINDERS = "reminders"
 ITEMS = "items"  # of mid-term memory, or the relations between them
 
 COUNTERS = f"""
@@ -29,39 +30,38 @@ ON CONFLICT (name) DO UPDATE SET next = excluded.next, stop = excluded.stop
 """
 
 
+# An end that lies further than any lease was written while the clock was wrong.
+LEASE = """
+INSERT INTO task(name, next, stop) VALUES (?1, 0, ?4) ON CONFLICT (name) DO UPDATE SET stop = excluded.stop
+WHERE task.stop IN (0, ?2) OR task.stop <= ?3 OR task.stop > ?3 + 10 * (?4 - ?3) RETURNING name
+"""
+
+
 def counters(ask: Ask) -> Mapping[str, int]:
     """The counters by name; one that never rose is missing."""
     return dict(ask(COUNTERS))
 
 
 def count(transaction: Transaction, name: str) -> None:
-    """Say that something of this kind changes in this transaction. Erasures and policies count themselves."""
+    """Raise the counter of this kind, so that other processes learn of the change."""
     transaction.write(COUNT, [(name,)])
 
 
-def put(transaction: Transaction, name: str, next: int = 0) -> None:
-    """Note that a task is there, and where it stands."""
-    transaction.write(PUT, [(name, next)])
+def put(transaction: Transaction, name: str, following: int = 0) -> None:
+    """Store where a task stands."""
+    transaction.write(PUT, [(name, following)])
 
 
 def lease(transaction: Transaction, name: str, mine: int, now_ms: int, until_ms: int) -> bool:
     """
-    Take a lease, or keep it; False: another one has it.
+    Take or renew a lease; False: another process has it.
 
     Args:
         mine: when the lease ends that the caller has; 0 none.
     """
-    ((stop,),) = transaction.read("SELECT coalesce(max(stop), 0) FROM task WHERE name = ?", (name,))
-    # an end that lies further than any lease was written while the clock was wrong
-    if stop not in (0, mine) and now_ms < stop <= now_ms + 10 * (until_ms - now_ms):
-        return False
-    transaction.write(
-        "INSERT INTO task(name, next, stop) VALUES (?, 0, ?) ON CONFLICT (name) DO UPDATE SET stop = excluded.stop",
-        [(name, until_ms)],
-    )
-    return True
+    return bool(transaction.read(LEASE, (name, mine, now_ms, until_ms)))
 
 
 def release(transaction: Transaction, name: str, mine: int) -> None:
-    """Give a lease back, unless another one took it meanwhile."""
+    """Release a lease, unless another process took it meanwhile."""
     transaction.write("UPDATE task SET stop = 0 WHERE name = ? AND stop = ?", [(name, mine)])

@@ -1,6 +1,4 @@
-"""
-Probes as rows: which messages may be asked for, where their answers stand, and what became of the newest probes.
-"""
+"""Probes as rows: which messages may be asked for, where their answers stand, and what became of the newest probes."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ class ProbedMessage:
 
 
 def newest_messages(ask: Ask, limit: int) -> list[ProbedMessage]:
-    """Those of so many newest messages of all tenants that may be asked for, in order."""
+    """The newest messages of all tenants that may be probed, in order."""
     return [ProbedMessage(*row) for row in ask(NEWEST, (limit,))]
 
 
@@ -55,7 +53,7 @@ def set_aside_since(ask: Ask, at: float) -> int:
 
 
 def text_of(ask: Ask, occurrence: int) -> str:
-    """What a message says; "" where it is gone, or quotes memory."""
+    """The text of a message; "" where it is gone, or quotes memory."""
     text = next((str(text) for (text,) in ask(TEXT, (occurrence,))), "")
     return "" if BLOCK_OPEN in text else text
 
@@ -72,12 +70,12 @@ def passages_in(ask: Ask, condition: str, args: tuple[object, ...], limit: int) 
 
 
 def save(transaction: Transaction, at: float, stage: str) -> None:
-    """Keep what became of a probe, and let the oldest go."""
+    """Store the stage of a probe, and drop the oldest."""
     transaction.write("INSERT INTO probe(at, stage) VALUES (?, ?)", [(at, stage)])
     transaction.write("DELETE FROM probe WHERE id <= (SELECT max(id) FROM probe) - ?", [(KEPT,)])
 
 
 def live_estimate(ask: Ask) -> GapEstimate:
-    """What became of the newest probes; of none where nothing was probed."""
+    """The estimate from the newest probes."""
     rows = ask("SELECT at, stage FROM probe ORDER BY id")
     return estimate([stage for _, stage in rows], *((rows[0][0], rows[-1][0]) if rows else ()))

@@ -19,7 +19,7 @@ COLUMNS = "id, shown, name, tenant, users, scopes, read_only, created_at, expire
 
 
 def add(transaction: Transaction, key: ProxyKey, digest: bytes) -> None:
-    """Keep a new key; every process knows it within a second."""
+    """Store a new key; every process knows it within a second."""
     names = (orjson.dumps(key.users).decode(), orjson.dumps(key.scopes).decode())
     row = (key.id, key.shown, key.name, key.tenant, *names, key.read_only, key.created_at, key.expires_at, None)
     transaction.write(f"INSERT INTO proxy_key({COLUMNS}, digest) VALUES ({'?, ' * len(row)}?)", [(*row, digest)])
@@ -27,7 +27,7 @@ def add(transaction: Transaction, key: ProxyKey, digest: bytes) -> None:
 
 
 def revoke(transaction: Transaction, id: str, at: float) -> ProxyKey | None:
-    """Let a key open nothing any more, for good. None: there is no such key."""
+    """Revoke a key for good; None: there is no such key."""
     transaction.write("UPDATE proxy_key SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?", [(at, id)])
     count(transaction, KEYS)
     found = transaction.read(f"SELECT {COLUMNS} FROM proxy_key WHERE id = ?", (id,))
@@ -35,7 +35,7 @@ def revoke(transaction: Transaction, id: str, at: float) -> ProxyKey | None:
 
 
 def listed(ask: Ask) -> list[ProxyKey]:
-    """All keys, the newest first, those that open nothing any more included."""
+    """All keys, newest first, revoked and expired ones included."""
     return [_key(row) for row in ask(f"SELECT {COLUMNS} FROM proxy_key ORDER BY created_at DESC, id")]
 
 

@@ -41,19 +41,34 @@ def load_secret(data: Path, environment: Mapping[str, str]) -> bytes:
     file = data / FILE_NAME
     try:
         if not file.exists():
-            _make(file)
+            _make(file, secrets.token_hex(SECRET_BYTES).encode())
         return _read(file)
     except OSError as cause:
         raise PolicyError(f"{file}: cannot be used: {cause.strerror}; or set {SECRET_ENV}") from cause
 
 
-def _make(file: Path) -> None:
+def keep_secret(data: Path, secret: bytes) -> None:
+    """
+    Put this secret into an existing folder, unless one is there.
+
+    Raises:
+        PolicyError: it cannot be written.
+    """
+    file = data / FILE_NAME
+    try:
+        if not file.exists():
+            _make(file, secret)
+    except OSError as cause:
+        raise PolicyError(f"{file}: cannot be written: {cause.strerror}") from cause
+
+
+def _make(file: Path, secret: bytes) -> None:
     """Put a whole secret there, or leave what another worker put there first."""
     own = file.with_name(f"{FILE_NAME}.{os.getpid()}.{secrets.token_hex(4)}")
     descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(secrets.token_hex(SECRET_BYTES).encode())
+            stream.write(secret)
             stream.flush()
             os.fsync(stream.fileno())
         os.link(own, file)  # fails where the file exists: all readers see one secret, and never half of it

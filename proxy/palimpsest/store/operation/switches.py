@@ -27,18 +27,18 @@ class SwitchedOff:
 
 
 def switched_off(ask: Ask) -> list[SwitchedOff]:
-    """All of them, everybody first."""
+    """For whom memory is off, everybody first."""
     return [SwitchedOff(*row) for row in ask("SELECT tenant, reason, at FROM switch ORDER BY tenant")]
 
 
 def switch_off(transaction: Transaction, off: SwitchedOff) -> None:
-    """Every process knows it within a second. Where it is off already, only the reason is replaced."""
+    """Switch memory off for a tenant or everybody; where it is off already, replace the reason."""
     transaction.write(SWITCH_OFF, [(off.tenant, off.reason, off.at)])
     count(transaction, SWITCHES)
 
 
 def switch_on(transaction: Transaction, tenant: str) -> bool:
-    """Whether it was off."""
+    """Switch memory on; returns whether it was off."""
     was_off = bool(transaction.read("SELECT 1 FROM switch WHERE tenant = ?", (tenant,)))
     transaction.write("DELETE FROM switch WHERE tenant = ?", [(tenant,)])
     count(transaction, SWITCHES)
@@ -52,7 +52,7 @@ def newest(ask: Ask) -> tuple[int, str]:
 
 
 def enter(transaction: Transaction, digest: str, at: float) -> int:
-    """Say that a policy is in force now, unless the newest one is the same. Returns its number."""
+    """Note that a policy is in force, unless the newest one is the same; returns its number."""
     number, known = newest(transaction.read)
     if known == digest:
         return number

@@ -21,7 +21,7 @@ from palimpsest.domain import HeadFlag, Role
 from palimpsest.domain.errors import DataFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Vectors
-from palimpsest.store.engine import Engine, Row, Transaction, full_text
+from palimpsest.store.engine import Engine, Row, Transaction, each, full_text, nobody
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.passages import OccurrencePassages, write_passages
 from palimpsest.store.search.passages import trim_changes
@@ -46,7 +46,19 @@ INNER JOIN memory AS other ON other.occurrence = there.id AND other.start = mine
 INNER JOIN vector ON vector.memory = other.id AND vector.model = ?
 WHERE mine.id = ? LIMIT 1
 """
+SAVE = """
+INSERT INTO vector(memory, model, own) SELECT id, ?, ? FROM memory WHERE id = ?
+ON CONFLICT (memory) DO UPDATE SET model = excluded.model, own = excluded.own
+"""
+INDEXED = "DELETE FROM unindexed WHERE memory IN (SELECT value FROM numbers(?))"
 COPIED = "DELETE FROM unindexed WHERE memory = ? AND memory IN (SELECT memory FROM vector)"
+# The rows are chosen before any is changed: a plan may ask a subquery again
+CLAIM = """
+WITH free AS MATERIALIZED (
+    SELECT memory FROM unindexed WHERE leased_until <= ?3 OR leased_until > ?4
+    ORDER BY memory DESC LIMIT ?5 FOR UPDATE SKIP LOCKED)
+UPDATE unindexed SET worker = ?1, leased_until = ?2 WHERE memory IN (SELECT memory FROM free) RETURNING memory
+"""
 CLAIMED = """
 SELECT memory.id, substr(content.text, start + 1, stop - start)
 FROM numbers(?) AS claimed JOIN unindexed ON unindexed.memory = claimed.value
@@ -93,7 +105,7 @@ class Derived:
 
     async def claim(self, limit: int, worker: str, lease_seconds: float, model: str) -> tuple[Waiting, ...]:
         """
-        Passages without a vector of this model, newest first: what is said now is asked for before old stock.
+        Claim passages without a vector of this model, newest first.
 
         They are this worker's until the lease ends; `save_vectors` ends the work. What was embedded before, in another
         place of the same tenant, takes its vector from there and is not among them.
@@ -102,38 +114,27 @@ class Derived:
             now = self._clock()
             # an end that no lease of now can have was written while the clock was wrong
             lease = (worker, now + lease_seconds, now, now + 2 * lease_seconds, limit)
-            may_have_others = model != self._only_model
-            claimed, rows, has_others = await self._database.transact(
-                functools.partial(_claim, model, may_have_others, lease)
-            )
+            has_others = model != self._only_model and bool(await self._database.read(OTHERS, (model, 1)))
             self._only_model = "" if has_others else model
+            if has_others:
+                await self._database.transact(functools.partial(_drop_others, model=model))
+            claimed, rows = await self._database.transact(functools.partial(_claim, model, lease), nobody)
             if rows or not (claimed or has_others):
                 return tuple(Waiting(*row) for row in rows)
 
     async def save_vectors(self, model: str, vectors: Mapping[int, Vectors]) -> None:
-        """Keep unit vectors by memory; memories that were forgotten meanwhile are left out."""
-        await self._database.write(
-            (
-                ("DELETE FROM vector WHERE memory = ?", [(memory,) for memory in vectors]),
-                (
-                    "INSERT INTO vector(memory, model, own) SELECT id, ?, ? FROM memory WHERE id = ?",
-                    [(model, np.asarray(v, np.float16).tobytes(), memory) for memory, v in vectors.items()],
-                ),
-                ("DELETE FROM unindexed WHERE memory = ?", [(memory,) for memory in vectors]),
-            )
-        )
+        """Store unit vectors by memory; forgotten memories are left out."""
+        rows = [(model, np.asarray(v, np.float16).tobytes(), memory) for memory, v in sorted(vectors.items())]
+        await self._database.transact(each(((SAVE, rows), (INDEXED, [(ids(vectors),)]))), nobody)
 
     async def set_aside(self, memory: int, reason: str) -> None:
         """Give up on the vector of a memory, and list that in the quarantine; a rebuild tries it again."""
-        await self._database.write(
-            (
-                (SET_ASIDE, [(reason, self._clock(), memory)]),
-                ("DELETE FROM unindexed WHERE memory = ?", [(memory,)]),
-            )
+        await self._database.transact(
+            each(((SET_ASIDE, [(reason, self._clock(), memory)]), (INDEXED, [(ids([memory]),)]))), nobody
         )
 
     async def start_rebuild(self) -> None:
-        """Drop all that is derived; `rebuild` makes it again, in as many steps and processes as it takes."""
+        """Drop all derived data; `rebuild` makes it again, step by step, in any process."""
         await self._database.write(
             (
                 ("INSERT INTO forgotten(memory) SELECT memory FROM vector", [()]),
@@ -153,14 +154,14 @@ class Derived:
         task = await self._database.read("SELECT next, stop FROM task WHERE name = ?", (REBUILD,))
         if not task:
             return False
-        next, stop = task[0]
+        following, stop = task[0]
         rows = await self._database.read(
             "SELECT occurrence.id, conversation.tenant, conversation.id, turn.role, occurrence.role, flags, text"
             " FROM occurrence JOIN turn ON turn.id = occurrence.turn"
             " JOIN conversation ON conversation.id = occurrence.conversation"
             " JOIN content ON content.id = occurrence.content"
             " WHERE occurrence.id > ? AND occurrence.id <= ? ORDER BY occurrence.id LIMIT ?",
-            (next, stop, REBUILD_BATCH),
+            (following, stop, REBUILD_BATCH),
         )
         findable, broken = await asyncio.to_thread(_digest, rows)
         while True:
@@ -183,29 +184,25 @@ class Derived:
                 return is_more
 
 
-def _claim(
-    model: str, may_have_others: bool, lease: tuple[str, float, float, float, int], transaction: Transaction
-) -> tuple[list[Row], list[Row], bool]:
-    """Ids that were claimed, what of them is to be embedded, and whether vectors of other models are left."""
-    has_others = False
-    if may_have_others:
-        others = ids(row[0] for row in transaction.read(OTHERS, (model, OTHERS_BATCH)))
-        transaction.write(
-            "INSERT INTO unindexed(memory) SELECT value FROM numbers(?) WHERE true ON CONFLICT DO NOTHING",
-            [(others,)],
-        )
-        transaction.write("INSERT INTO forgotten(memory) SELECT value FROM numbers(?)", [(others,)])
-        transaction.write("DELETE FROM vector WHERE memory IN (SELECT value FROM numbers(?))", [(others,)])
-        has_others = bool(transaction.read(OTHERS, (model, 1)))
-    trim_changes(transaction)
-    claimed = transaction.read(
-        "UPDATE unindexed SET worker = ?1, leased_until = ?2 WHERE memory IN (SELECT memory FROM unindexed"
-        " WHERE leased_until <= ?3 OR leased_until > ?4 ORDER BY memory DESC LIMIT ?5) RETURNING memory",
-        lease,
+def _drop_others(transaction: Transaction, model: str) -> None:
+    """Drop some vectors of other models; their passages wait for new ones."""
+    others = ids(row[0] for row in transaction.read(OTHERS, (model, OTHERS_BATCH)))
+    transaction.write(
+        "INSERT INTO unindexed(memory) SELECT value FROM numbers(?) WHERE true ON CONFLICT DO NOTHING", [(others,)]
     )
+    transaction.write("INSERT INTO forgotten(memory) SELECT value FROM numbers(?)", [(others,)])
+    transaction.write("DELETE FROM vector WHERE memory IN (SELECT value FROM numbers(?))", [(others,)])
+
+
+def _claim(
+    model: str, lease: tuple[str, float, float, float, int], transaction: Transaction
+) -> tuple[list[Row], list[Row]]:
+    """Ids that were claimed, and what of them is to be embedded."""
+    trim_changes(transaction)
+    claimed = transaction.read(CLAIM, lease)
     transaction.write(COPY, [(model, memory) for (memory,) in claimed])
     transaction.write(COPIED, claimed)
-    return claimed, transaction.read(CLAIMED, (ids(memory for (memory,) in claimed),)), has_others
+    return claimed, transaction.read(CLAIMED, (ids(memory for (memory,) in claimed),))
 
 
 def _rebuild(
@@ -241,7 +238,7 @@ def _rebuild(
 
 
 def _digest(rows: Sequence[Row]) -> tuple[list[OccurrencePassages], dict[int, str]]:
-    """What is findable of messages, and those that cannot be read, by occurrence, with the reason."""
+    """Cut messages into passages; those that cannot be read by occurrence, with the reason."""
     findable, broken = [], {}
     for occurrence, tenant, conversation, request, role, flags, text in rows:
         try:

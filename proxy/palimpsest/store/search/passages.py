@@ -1,6 +1,4 @@
-"""
-Passages as rows: what a search reads of them, in the order of their ids, and in how many a term stands.
-"""
+"""Passages as rows: what a search reads of them, in the order of their ids, and in how many a term stands."""
 
 from __future__ import annotations
 
@@ -28,6 +26,12 @@ NEWEST_TEXTS = """
 SELECT occurrence.id, occurrence.role, substr(content.text, 1, ?3)
 FROM numbers(?1) AS asked INNER JOIN occurrence ON occurrence.id = asked.value
 JOIN content ON content.id = occurrence.content ORDER BY occurrence.id DESC LIMIT ?2
+"""
+PASSAGES_OF = """
+SELECT memory.occurrence, memory.id, substr(content.text, memory.start + 1, memory.stop - memory.start)
+FROM numbers(?) AS asked INNER JOIN memory ON memory.occurrence = asked.value
+JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
+ORDER BY memory.id
 """
 OF_CONVERSATION = """
 SELECT memory.id, memory.occurrence, occurrence.fingerprint, occurrence.role, memory.stop - memory.start, memory.tags
@@ -114,7 +118,7 @@ def last_passage(ask: Ask) -> int:
 
 
 def trim_changes(transaction: Transaction) -> None:
-    """Let the oldest changes go: whose table is as old as that reads its scope anew."""
+    """Drop the oldest changes; tables that are older read their scope anew."""
     transaction.write("DELETE FROM forgotten WHERE seq <= (SELECT max(seq) FROM forgotten) - ?", [(CHANGES,)])
 
 
@@ -155,6 +159,11 @@ def newest_texts(ask: Ask, occurrences: Collection[int], messages: int, chars: i
     return ask(NEWEST_TEXTS, (ids(occurrences), messages, chars))[::-1]
 
 
+def passages_of_messages(ask: Ask, occurrences: Collection[int]) -> list[Row]:
+    """Rows of occurrence, id and text of the passages of these messages, in their order."""
+    return ask(PASSAGES_OF, (ids(occurrences),))
+
+
 def texts_of(ask: Ask, tenant: str, memories: Sequence[int]) -> list[Row]:
     """
     Rows of id, occurrence, public id of the conversation, role, text, time, start, stop and tags, in any order.
@@ -165,7 +174,7 @@ def texts_of(ask: Ask, tenant: str, memories: Sequence[int]) -> list[Row]:
 
 
 def _index_of(scope: Scope) -> str:
-    """Named, as SQLite would go through all passages of a tenant for one conversation's."""
+    """The index to use for a scope, named, as SQLite would choose a slower one."""
     return "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"
 
 

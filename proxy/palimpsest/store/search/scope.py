@@ -29,7 +29,7 @@ class Scope:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """Full-text tokens that every passage of the scope holds (those of other users may hold them too)."""
+        """Full-text tokens that every passage of the scope holds, and perhaps some of other users."""
         tenant, conversation = scope_terms(self.tenant, self.conversation)
         return (conversation,) if self.reach is Reach.CONVERSATION else (tenant,)
 
@@ -65,7 +65,7 @@ def scope_of(ask: Ask, query: Query) -> tuple[Scope, int] | None:
 
 
 def rounds_of(ask: Ask, scope: Scope) -> list[Round]:
-    """The blocks that conversations of this scope were told, in order."""
+    """The blocks that conversations of a scope were told, in order."""
     condition, args = scope.condition
     rows = ask(
         "SELECT occurrence, occurrences FROM block WHERE conversation IN"

@@ -8,20 +8,22 @@ long. Of a tenant whose credential nobody has vouched for yet, nothing is kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 
 import orjson
 
 from palimpsest.core.block.pressure import CHARS_PER_TOKEN
-from palimpsest.domain import Bare, Cost, Ending, Entry, Heard
+from palimpsest.domain import Bare, Cost, Ending, Entry, Heard, NewCut
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Transaction
-from palimpsest.store.families.passages import OccurrencePassages, write_passages
+from palimpsest.store.families.passages import write_passages
 from palimpsest.store.turns.branch_heads import remove_unused_listings, to_listing
 from palimpsest.store.turns.costs import write_costs
 from palimpsest.store.turns.diffs import decode_kept, encode_kept, message_list
 from palimpsest.store.turns.messages import NewOccurrence, forget_occurrences, write_occurrences
-from palimpsest.store.turns.requests import write_links
+from palimpsest.store.turns.reminders import wait_again
+from palimpsest.store.turns.requests import Unwritten, write_links
 from palimpsest.store.turns.tombstones import ERASED_TURN, without_passages, without_query, without_text
 from palimpsest.wire.values import dumps
 
@@ -44,16 +46,20 @@ class _Open:
     messages: int
     was_erased: bool  # while its answer was on its way
     retirement: int  # of what it asked, meanwhile; 0 none
+    has_listings: bool  # its conversation
+
+
+NOTHING = Unwritten()
 
 
 def write_answers(
-    transaction: Transaction, answers: Sequence[Heard], findable: Sequence[OccurrencePassages] = ()
+    transaction: Transaction, answers: Sequence[Heard], unwritten: Unwritten = NOTHING
 ) -> Mapping[str, Cost]:
     """
     Write the answers of turns that are open; those of others were written before, or their request never was.
 
     Args:
-        findable: passages of requests that were written in the same transaction, to be written with those of answers.
+        unwritten: of requests that were written in the same transaction, to be written with what answers bring.
 
     Returns:
         What the requests cost, by their turns' ids.
@@ -63,23 +69,30 @@ def write_answers(
         "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages,"
         " turn.explain = ?, coalesce((SELECT max(retirement) FROM occurrence"
         " JOIN retired ON retired.occurrence = occurrence.id"
-        " WHERE occurrence.turn = turn.id), 0) FROM texts(?) AS asked JOIN turn ON turn.key = asked.value"
+        " WHERE occurrence.turn = turn.id), 0),"
+        " EXISTS (SELECT 1 FROM listing WHERE listing.conversation = turn.conversation)"
+        " FROM texts(?) AS asked JOIN turn ON turn.key = asked.value"
         " JOIN conversation ON conversation.id = turn.conversation"
         " WHERE turn.ending = 'open'",
         (ERASED_TURN, keys),
     )
-    open = {key: _Open(*row) for key, *row in rows}
-    heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in open}
-    bare = [(open[key], heard.answer.bare) for key, heard in heard_of.items() if heard.answer.bare]
+    retired = {s.turn: s.retirement for s in sorted(unwritten.occurrences, key=lambda s: s.retirement)}
+    turns = ((key, _Open(*row)) for key, *row in rows)
+    opened = {key: replace(turn, retirement=max(turn.retirement, retired.get(turn.number, 0))) for key, turn in turns}
+    heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in opened}
+    bare = [(opened[key], heard.answer.bare) for key, heard in heard_of.items() if heard.answer.bare]
     _write_bare(transaction, bare)
     refused = [
-        open[key]
+        opened[key]
         for key, heard in heard_of.items()
         if heard.answer.ending is Ending.REFUSED
-        or (heard.answer.ending is Ending.UNANSWERED and not _is_known(transaction, open[key].tenant))
+        or (heard.answer.ending is Ending.UNANSWERED and not _is_known(transaction, opened[key].tenant))
     ]
+    if refused:
+        unwritten.write(transaction)  # so that it can be taken back
+        unwritten = NOTHING
     taken_back = {turn.number for turn in refused}
-    ended = [(open[key], heard) for key, heard in heard_of.items() if open[key].number not in taken_back]
+    ended = [(opened[key], heard) for key, heard in heard_of.items() if opened[key].number not in taken_back]
     told = [(turn, heard, _kept(turn, heard.entry)) for turn, heard in ended if heard.entry]
     occurrences = [
         NewOccurrence(
@@ -88,10 +101,11 @@ def write_answers(
         )
         for id, (turn, heard, entry) in zip(transaction.new_ids("occurrence", len(told)), told, strict=True)
     ]
-    write_passages(transaction, [*findable, *write_occurrences(transaction, occurrences)])
+    write_passages(transaction, write_occurrences(transaction, [*unwritten.occurrences, *occurrences]))
     listed = {
-        s.turn: to_listing([(s.entry.new.print.full, s.entry.new.print.opening, s.occurrence, s.entry.new.flags)])
+        s.turn: to_listing([(new.fingerprint.full, new.fingerprint.opening, s.occurrence, new.flags)])
         for s in occurrences
+        for new in (s.entry.new,)
     }
     transaction.write(
         "UPDATE head SET listing = joined(listing, ?),"
@@ -113,15 +127,13 @@ def write_answers(
     transaction.write(
         "DELETE FROM head WHERE turn = (SELECT replaces FROM head WHERE turn = ?)", [(t.number,) for t, _ in ended]
     )
-    remove_unused_listings(transaction, {turn.conversation for turn, _ in ended})
-    write_links(
-        transaction,
-        [
-            (turn.tenant, print, kind, turn.conversation, turn.number)
-            for turn, heard in ended
-            for kind, print in heard.answer.links
-        ],
+    remove_unused_listings(transaction, {turn.conversation for turn, _ in ended if turn.has_listings})
+    links = (
+        (turn.tenant, fingerprint, kind, turn.conversation, turn.number)
+        for turn, heard in ended
+        for kind, fingerprint in heard.answer.links
     )
+    write_links(transaction, [*unwritten.links, *links])
     for turn in refused:
         _take_back(transaction, turn)
     return write_costs(transaction, {turn.number: heard.answer.cost for turn, heard in ended if heard.answer.cost})
@@ -152,6 +164,7 @@ def _write_bare(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) ->
     they are not repeated.
     """
     transaction.write("DELETE FROM block WHERE turn = ?", [(turn.number,) for turn, _ in bare])
+    wait_again(transaction, [turn.number for turn, _ in bare])
     transaction.write(
         "UPDATE block SET shed = ?1 WHERE conversation = ?2 AND turn < ?1 AND shed = 0",
         [(turn.number, turn.conversation) for turn, _ in bare],
@@ -168,10 +181,22 @@ def _write_bare(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) ->
         "UPDATE head SET state = with_field(state, 'tokens', ?) WHERE turn = ?",
         [(sent.tokens, turn.number) for turn, sent in bare],
     )
+    _write_cuts(transaction, [(turn, sent) for turn, sent in bare if sent.cut != NewCut()])
+
+
+def _write_cuts(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) -> None:
+    """What stayed behind of requests when they were sent once more."""
+    for turn, sent in bare:
+        rows = transaction.read("SELECT position, id FROM occurrence WHERE turn = ?", (turn.number,))
+        cut = sent.cut.stored(dict(rows))
+        for (state,) in transaction.read("SELECT state FROM head WHERE turn = ?", (turn.number,)):
+            told = orjson.dumps(orjson.loads(state) | {"cut": cut}).decode()
+            transaction.write("UPDATE head SET state = ? WHERE turn = ?", [(told, turn.number)])
 
 
 def _take_back(transaction: Transaction, turn: _Open) -> None:
     """Leave nothing of a request that the upstream refused, but that it was made."""
+    wait_again(transaction, [turn.number])
     _hand_over(transaction, turn)
     for table in ("link", "block", "head"):
         transaction.write(f"DELETE FROM {table} WHERE turn = ?", [(turn.number,)])

@@ -209,7 +209,7 @@ def _without_erased(read: Ask, record: Record, heard: Heard | None) -> tuple[Rec
     """
     answer = heard.entry if heard else None
     entries = [*record.entries, *([answer] if answer else [])]
-    stones = tombstones(read, (entry.new.print for entry in entries))
+    stones = tombstones(read, (entry.new.fingerprint for entry in entries))
     if not stones:
         return record, heard
     kept = {at: occurrence for at, occurrence in record.turn.carried}
@@ -237,17 +237,17 @@ def without_words(heard: Heard) -> Heard:
     """An answer of which only the fingerprints are kept."""
     said = heard.answer
     bare = Answer(
-        said.turn_id, said.ending, said.message, said.print, said.flags, (), said.prompt_tokens, said.created_at
+        said.turn_id, said.ending, said.message, said.fingerprint, said.flags, (), said.prompt_tokens, said.created_at
     )
-    return Heard(bare, without_text(heard.entry) if heard.entry else None)
+    return Heard(bare, without_text(heard.entry) if heard.entry else None, heard.tenant)
 
 
 def _sent(entry: Entry) -> Sent:
     new = entry.new
     is_erased = bool(new.flags & HeadFlag.ERASED)
     return Sent(
-        new.print.full,
-        new.print.opening,
+        new.fingerprint.full,
+        new.fingerprint.opening,
         new.message.is_instruction,
         new.message.role == "assistant",
         not is_erased,

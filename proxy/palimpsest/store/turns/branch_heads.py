@@ -14,7 +14,7 @@ from itertools import chain
 
 import orjson
 
-from palimpsest.domain import Event, Head, Role, Shape, StoredBlock, Turn
+from palimpsest.domain import Cut, Event, Head, Json, Role, Shape, StoredBlock, Turn
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.turns.diffs import message_list
@@ -47,19 +47,15 @@ SELECT fingerprint, opening, occurrence.id, flags, occurrence.turn, position
 FROM numbers(?) AS asked INNER JOIN occurrence ON occurrence.id = asked.value ORDER BY asked.key
 """
 
-PARENTS = """
-SELECT turn.id, conversation.tenant, turn.ending, head.lost, head.base, length(listing.rows), head.listing
-FROM turn JOIN conversation ON conversation.id = turn.conversation
-LEFT JOIN head ON head.turn = turn.id LEFT JOIN listing ON listing.turn = head.base
-WHERE turn.id IN (SELECT value FROM numbers(?))
-"""
-
 WIDTH = 4  # int64 of each message: full, opening, occurrence, flags
 ROW_BYTES = 8 * WIDTH
 UNUSED = """
 DELETE FROM listing WHERE conversation = ?1 AND turn NOT IN (SELECT base FROM head WHERE conversation = ?1)
 """
 MAX_TAIL_MESSAGES = 64  # of a listing behind its beginning, 2 kB: half a page to write at every turn
+
+NO_CUT = Cut()
+CUT_PARTS = ("drops", "stubs", "clips")
 
 Listed = tuple[int, int, int, int]
 """One message of a listing."""
@@ -82,6 +78,15 @@ class Parent:
         """Of its listing."""
         return (self.base_bytes + len(self.tail or b"")) // ROW_BYTES
 
+    @classmethod
+    def of(cls, row: Row) -> Parent:
+        """
+        Args:
+            row: turn, tenant, ending; of its head `lost`, `base`, the bytes of that beginning, and `listing`.
+        """
+        number, tenant, ending, lost, base, base_bytes, tail = row
+        return cls(number, tenant, ending == "open", lost or b"", base or 0, base_bytes or 0, tail)
+
     def flags(self, ask: Ask) -> set[int]:
         """All different ones in its listing."""
         return set(int64_of(beginning(ask, self.base) + (self.tail or b""))[3::WIDTH])
@@ -91,19 +96,6 @@ class Parent:
         numbers = int64_of(beginning(ask, self.base) + (self.tail or b""))
         rows = zip(numbers[0::WIDTH], numbers[1::WIDTH], numbers[2::WIDTH], numbers[3::WIDTH], strict=True)
         return {row[2]: row for row in rows}
-
-
-def parents_of(ask: Ask, turns: str) -> dict[int, Parent]:
-    """
-    By turn.
-
-    Args:
-        turns: a JSON list.
-    """
-    return {
-        number: Parent(number, tenant, ending == "open", lost or b"", base or 0, base_bytes or 0, tail)
-        for number, tenant, ending, lost, base, base_bytes, tail in ask(PARENTS, (turns,))
-    }
 
 
 def beginning(ask: Ask, base: int) -> bytes:
@@ -125,16 +117,18 @@ def to_lost(occurrences: Iterable[int]) -> bytes:
     return array("q", occurrences).tobytes()
 
 
-def to_state(turn: Turn, request_length: int, restored_at: int) -> str:
+def to_state(turn: Turn, request_length: int, restored_at: int, cut: Cut = NO_CUT) -> str:
     """
     The state of a branch after a turn, as JSON for its row.
 
     Args:
         request_length: messages of the listing that the client sent.
         restored_at: as in `Head`.
+        cut: likewise.
     """
     return orjson.dumps(
-        {
+        ({"cut": cut} if cut else {})
+        | {
             "role": turn.role,
             "event": turn.event,
             "compactions": turn.compactions,
@@ -171,7 +165,13 @@ def head_of(row: Row, blocks: tuple[StoredBlock, ...]) -> Head:
         restored_at=said.get("restored_at", 0),
         blocks=blocks,
         tokens=said.get("tokens", 0),
+        cut=_cut_of(said["cut"]) if said.get("cut") else NO_CUT,
     )
+
+
+def _cut_of(said: Json) -> Cut:
+    drops, stubs, clips = (tuple((one, other) for one, other in said.get(name, ())) for name in CUT_PARTS)
+    return Cut(drops, stubs, clips, said["is_untold"])
 
 
 def lost_heads(ask: Ask, tenant: str, conversation: str, user: str, scope: str, limit: int) -> list[Head]:

@@ -1,6 +1,4 @@
-"""
-Costs as rows: what each request cost, by conversation and by day.
-"""
+"""Costs as rows: what each request cost, by conversation and by day."""
 
 from __future__ import annotations
 

@@ -73,6 +73,7 @@ SELECT turn, {", ".join(COST_FIELDS)} FROM cost WHERE turn IN (SELECT value FROM
 """
 MESSAGES = f"""
 SELECT occurrence.id, occurrence.position, occurrence.role, content.text, occurrence.position >= turn.messages,
+    occurrence.created_at,
     CASE WHEN occurrence.flags & {HeadFlag.ERASED} <> 0 THEN 'erased'
         WHEN EXISTS (SELECT 1 FROM retired WHERE retired.occurrence = occurrence.id) THEN 'retired'
         ELSE 'stored' END
@@ -80,7 +81,7 @@ FROM turn JOIN occurrence ON occurrence.turn = turn.id JOIN content ON content.i
 WHERE turn.key = ?1 AND content.tenant = (SELECT id FROM tenant WHERE name = ?2) ORDER BY occurrence.position
 """
 BLOCKS = """
-SELECT block.kind, block.text, block.tokens, block.occurrences, block.shed = 0 AND block.retired = 0
+SELECT block.kind, block.text, block.tokens, block.occurrences, block.shed = 0 AND block.retired = 0, block.occurrence
 FROM turn JOIN conversation ON conversation.id = turn.conversation JOIN block ON block.turn = turn.id
 WHERE turn.key = ?1 AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?2) ORDER BY block.occurrence
 """
@@ -185,7 +186,7 @@ def conversations(ask: Ask, which: Filter, after: int, limit: int) -> Page:
 
     In a period are those that have begun before its end, and had a turn after its begin.
     """
-    rows, next = _page(
+    rows, following = _page(
         ask, CONVERSATIONS, "conversation.id", _given(which, CONVERSATION_FILTERS, ALONE[CONVERSATIONS]), after, limit
     )
     page = ids(row[0] for row in rows)
@@ -212,7 +213,7 @@ def conversations(ask: Ask, which: Filter, after: int, limit: int) -> Page:
             }
             for id, *row in rows
         ],
-        next,
+        following,
     )
 
 
@@ -223,7 +224,7 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
     `kind` (of a new block) and `added_tokens`; `cache_read_tokens`, `cache_write_tokens`, `rebuild` and
     `rebuilt_tokens` of its cost, None where they are not known.
     """
-    rows, next = _page(
+    rows, following = _page(
         ask, TURNS, "turn.id", _given(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
     )
     prompts: dict[int, list[str]] = defaultdict(list)
@@ -240,24 +241,28 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
         decided = orjson.loads(found.pop("explain"))
         added = (decided.get("added") or {}).get("tokens", 0)
         note = decided.get("note") or ""
-        kind = "" if note else decided.get("kind") or ""  # else that of the block that was looked for
+        is_silent = note and not decided.get("block")  # then it is the kind of what was looked for
+        kind = "" if is_silent else decided.get("kind") or ""
         told = {"note": note, "kind": kind, "added_tokens": added, "title": first_words(prompts[id])}
         listed.append(found | told | dict(zip(COST_FIELDS, costs.get(id, NO_COST), strict=True)))
-    return Page(listed, next)
+    return Page(listed, following)
 
 
 def messages_of_turn(ask: Ask, tenant: str, key: str) -> list[Listed]:
     """
-    What came with a turn, its answer last: `occurrence`, `position`, `role`, `text`, `is_answer`, `state` (`stored`,
-    `retired`, `erased`).
+    What came with a turn, its answer last: `occurrence`, `position`, `role`, `text`, `is_answer`,
+    `created_at`, `state` (`stored`, `retired`, `erased`).
     """
-    fields = ("occurrence", "position", "role", "text", "is_answer", "state")
+    fields = ("occurrence", "position", "role", "text", "is_answer", "created_at", "state")
     rows = [dict(zip(fields, row, strict=True)) for row in ask(MESSAGES, (key, tenant))]
     return [row | {"is_answer": bool(row["is_answer"])} for row in rows]
 
 
 def blocks_of_turn(ask: Ask, tenant: str, key: str) -> list[Listed]:
-    """What was newly added to a turn: `kind`, `text`, `tokens`, `occurrences`, `is_replayed` in later requests."""
+    """
+    What was newly added to a turn: `kind`, `text`, `tokens`, `occurrences`, `is_replayed` in later requests, and the
+    occurrence in front of whose text it stands, `carried_by`.
+    """
     return [
         {
             "kind": kind,
@@ -265,8 +270,9 @@ def blocks_of_turn(ask: Ask, tenant: str, key: str) -> list[Listed]:
             "tokens": tokens,
             "occurrences": orjson.loads(packed),
             "is_replayed": bool(replayed),
+            "carried_by": carrier,
         }
-        for kind, text, tokens, packed, replayed in ask(BLOCKS, (key, tenant))
+        for kind, text, tokens, packed, replayed, carrier in ask(BLOCKS, (key, tenant))
     ]
 
 
@@ -275,8 +281,8 @@ def memories(ask: Ask, which: Filter, after: int, limit: int) -> Page:
     Findable passages, the newest first: `memory` (its id), `tenant`, `conversation`, `turn`, `occurrence`, `position`,
     `role`, `kind`, `tags`, `start`, `stop` (characters of the message), `text`, `created_at`, `is_indexed` by meaning.
     """
-    rows, next = _page(ask, MEMORIES, "memory.id", _given(which, MEMORY_FILTERS, ALONE[MEMORIES]), after, limit)
-    return Page([_memory(row) for row in rows], next)
+    rows, following = _page(ask, MEMORIES, "memory.id", _given(which, MEMORY_FILTERS, ALONE[MEMORIES]), after, limit)
+    return Page([_memory(row) for row in rows], following)
 
 
 def memory(ask: Ask, tenant: str, id: int) -> Listed | None:
@@ -289,8 +295,8 @@ def memory(ask: Ask, tenant: str, id: int) -> Listed | None:
 def tenants(ask: Ask, tenant: str, after: int, limit: int) -> Page:
     """Tenants, the newest first: `tenant` and its `conversations`."""
     given = [("tenant.name = ?", tenant)] if tenant else []
-    rows, next = _page(ask, TENANTS, "tenant.id", given, after, limit)
-    return Page([{"tenant": name, "conversations": count} for _, name, count in rows], next)
+    rows, following = _page(ask, TENANTS, "tenant.id", given, after, limit)
+    return Page([{"tenant": name, "conversations": count} for _, name, count in rows], following)
 
 
 def place_of_turn(ask: Ask, tenant: str, key: str) -> TurnPlace | None:

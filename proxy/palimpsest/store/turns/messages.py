@@ -86,7 +86,7 @@ def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurre
         [
             (
                 *(s.occurrence, s.conversation, s.turn, s.position, s.tenant, s.entry.digest),
-                *(s.entry.new.print.full, s.entry.new.print.opening, s.entry.new.flags),
+                *(s.entry.new.fingerprint.full, s.entry.new.fingerprint.opening, s.entry.new.flags),
                 *(s.entry.new.message.role, s.created_at),
             )
             for s in occurrences

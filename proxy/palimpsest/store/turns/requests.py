@@ -1,23 +1,20 @@
-"""
-Requests as rows: each is a diff against the head that it continues, with all that leads back to it.
-"""
+"""Requests as rows: each is a diff against the head that it continues, with all that leads back to it."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import field, replace
-from typing import Any
 
 import orjson
 
 from palimpsest.core.archive.tombstones import Sent, Tombstone, resends
 from palimpsest.domain import Block, HeadFlag, LinkKind, Record, Role, Turn, Whole
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Transaction
+from palimpsest.store.engine import Row, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.facts import move_facts
-from palimpsest.store.families.passages import OccurrencePassages
+from palimpsest.store.families.passages import write_passages
 from palimpsest.store.turns.branch_heads import (
     MAX_TAIL_MESSAGES,
     ROW_BYTES,
@@ -25,7 +22,6 @@ from palimpsest.store.turns.branch_heads import (
     Parent,
     beginning,
     int64_of,
-    parents_of,
     remove_unused_listings,
     to_listing,
     to_lost,
@@ -33,9 +29,9 @@ from palimpsest.store.turns.branch_heads import (
 )
 from palimpsest.store.turns.diffs import encode_kept, encode_run
 from palimpsest.store.turns.messages import NewOccurrence, write_occurrences
+from palimpsest.store.turns.reminders import take_up
 from palimpsest.store.turns.tombstones import (
     ERASED_TURN,
-    has_erasures,
     holds_erased,
     retirement_of,
     retirement_of_messages,
@@ -50,10 +46,41 @@ from palimpsest.wire.values import dumps
 
 MAX_HEADS = 16  # of one conversation: parallel branches, and the states before compactions, newest first
 
+# What a request goes on from: each row by its key.
+KNOWN = """
+SELECT EXISTS (SELECT 1 FROM erasure) OR EXISTS (SELECT 1 FROM erased), turn.id, tenant.id,
+    conversation.id, conversation.role, conversation.user_id, conversation.scope,
+    (SELECT count(*) FROM head AS other WHERE other.conversation = conversation.id),
+    EXISTS (SELECT 1 FROM listing AS other WHERE other.conversation = conversation.id),
+    before.id, theirs.tenant, before.ending, head.lost, head.base, length(listing.rows), head.listing
+FROM arrays(?) AS asked
+LEFT JOIN turn ON turn.key = item(asked.value, 0)
+LEFT JOIN tenant ON tenant.name = item(asked.value, 1)
+LEFT JOIN conversation ON conversation.tenant = tenant.id AND conversation.public = item(asked.value, 2)
+LEFT JOIN turn AS before ON before.id = CAST(item(asked.value, 3) AS BIGINT)
+LEFT JOIN conversation AS theirs ON theirs.id = before.conversation
+LEFT JOIN head ON head.turn = before.id LEFT JOIN listing ON listing.turn = head.base
+ORDER BY asked.key
+"""
 CONVERSATIONS = """
-SELECT tenant, public, id, role, user_id, scope FROM conversation
+SELECT tenant, public, id FROM conversation
 WHERE (tenant, public) IN (SELECT CAST(item(value, 0) AS BIGINT), item(value, 1) FROM arrays(?))
 """
+
+LINK = """
+INSERT INTO link(tenant, fingerprint, kind, conversation, turn)
+SELECT tenant, fingerprint, kind, conversation, turn FROM (
+    SELECT CAST(item(value, 0) AS BIGINT) AS tenant, CAST(item(value, 1) AS BIGINT) AS fingerprint,
+        item(value, 2) AS kind, CAST(item(value, 3) AS BIGINT) AS conversation, CAST(item(value, 4) AS BIGINT) AS turn
+    FROM arrays(?)) AS left_now
+WHERE NOT EXISTS (
+    SELECT 1 FROM link AS other JOIN turn ON turn.id = other.turn
+    WHERE other.tenant = left_now.tenant AND other.fingerprint = left_now.fingerprint AND other.kind = left_now.kind
+        AND other.conversation = left_now.conversation AND turn.ending <> 'open')
+ON CONFLICT DO NOTHING
+"""
+NewLink = tuple[int, int, LinkKind, int, int]
+"""Tenant, fingerprint, kind, conversation, turn."""
 
 GONE = Sent(full=-1, opening=-1, is_instruction=False, is_assistant=True, is_new=False)
 """
@@ -65,26 +92,48 @@ Tenants = Mapping[str, int]
 Conversations = Mapping[tuple[int, str], int]
 
 
-def write_requests(transaction: Transaction, records: Sequence[Record]) -> list[OccurrencePassages]:
+@frozen
+class _Known:
+    """What stands in the database of a request, and of what it goes on from."""
+
+    was_erased: bool  # something, ever, of anybody
+    turn: int | None  # None: it is not written yet
+    tenant: int | None
+    conversation: tuple[int, str, str, str] | None  # row id, role, user, scope
+    heads: int  # of the conversation
+    has_listings: bool  # likewise
+    parent: Parent | None
+
+    @classmethod
+    def of(cls, row: Row) -> _Known:
+        was_erased, turn, tenant, conversation, role, user, scope, heads, has_listings, *parent = row
+        stands = None if conversation is None else (conversation, role, user, scope)
+        before = None if parent[0] is None else Parent.of(tuple(parent))
+        return cls(bool(was_erased), turn, tenant, stands, heads, bool(has_listings), before)
+
+
+def write_requests(transaction: Transaction, records: Sequence[Record]) -> Unwritten:
     """
     Write what is not there yet; a record whose turn is already written changes nothing.
 
     Returns:
-        The passages that find it, for `write_passages`.
+        What is left to be written of it, together with answers to it.
     """
-    keys = orjson.dumps([record.turn.id for record in records]).decode()
-    found = transaction.read("SELECT turn.key FROM texts(?) AS asked JOIN turn ON turn.key = asked.value", (keys,))
-    written = {key for (key,) in found}
-    fresh = {record.turn.id: record for record in records if record.turn.id not in written}
+    if not records:
+        return Unwritten()
+    asked = [[turn.id, turn.tenant, turn.conversation, turn.parent_turn] for turn in (r.turn for r in records)]
+    rows = map(_Known.of, transaction.read(KNOWN, (orjson.dumps(asked).decode(),)))
+    known = {record.turn.id: row for record, row in zip(records, rows, strict=True)}
+    fresh = {record.turn.id: record for record in records if known[record.turn.id].turn is None}
     if not fresh:
-        return []
-    was_erased = has_erasures(transaction.read)
+        return Unwritten()
+    was_erased = any(row.was_erased for row in known.values())
     if was_erased:
         fresh = {key: uncovered(transaction.read, record) for key, record in fresh.items()}
     turns = [record.turn for record in fresh.values()]
-    tenants = _tenants(transaction, turns)
-    conversations = _conversations(transaction, turns, tenants)
-    parents = parents_of(transaction.read, ids({turn.parent_turn for turn in turns if turn.parent_turn}))
+    tenants = _tenants(transaction, turns, known)
+    conversations = _conversations(transaction, turns, tenants, known)
+    parents = {row.parent.number: row.parent for row in known.values() if row.parent is not None}
     going_on = {turn.id for turn in turns if _goes_on(turn, parents, tenants[turn.tenant])}
     if was_erased:
         going_on -= {id for id in going_on if _touches_erased(transaction, parents, fresh[id])}
@@ -113,7 +162,7 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> list[
             gone = tuple(at for at, _ in turn.carried if at not in kept)
             request = _Request(number, tenant, conversation, turn, parent, new, None, listed, kept, placed, gone)
         requests.append(_without_erased(transaction, request, record) if was_erased else request)
-    return _write(transaction, requests)
+    return _write(transaction, requests, known)
 
 
 @frozen
@@ -168,7 +217,7 @@ def _touches_erased(transaction: Transaction, parents: Mapping[int, Parent], rec
     """Whether a request repeats, or brings again, something that was erased or retired."""
     flags = parents[record.turn.parent_turn or 0].flags(transaction.read)
     is_marked = any(flag & (HeadFlag.ERASED | HeadFlag.RETIRED) for flag in flags)
-    return is_marked or bool(tombstones(transaction.read, (entry.new.print for entry in record.entries)))
+    return is_marked or bool(tombstones(transaction.read, (entry.new.fingerprint for entry in record.entries)))
 
 
 def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _Request:
@@ -182,9 +231,12 @@ def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _R
         holds_erased(transaction.read, r.conversation) or was_erased_whole(transaction.read, record)
     ):
         occurrences = [replace(s, entry=without_text(s.entry)) for s in r.new]
-        return replace(r, turn=replace(r.turn, explain=orjson.loads(ERASED_TURN)), new=occurrences)
+        block = r.turn.block
+        if block is not None and (r.turn.quotes or not _all_stand(transaction, block.sources)):
+            block = None
+        return replace(r, turn=replace(r.turn, explain=orjson.loads(ERASED_TURN), block=block), new=occurrences)
     turn, occurrences = r.turn, list(r.new)
-    stones = tombstones(transaction.read, (s.entry.new.print for s in r.new))
+    stones = tombstones(transaction.read, (s.entry.new.fingerprint for s in r.new))
     if stones or _carries(r, HeadFlag.ERASED):
         gone, is_beside = _come_again(r, record, [stone for stone in stones if not stone.retirement], HeadFlag.ERASED)
         if gone or is_beside:
@@ -210,7 +262,7 @@ def _retired(transaction: Transaction, r: _Request, record: Record, stones: Sequ
     newest = max(whole, beside, *by_full.values(), 0)
 
     def retired(s: NewOccurrence) -> NewOccurrence:
-        retirement = whole or (by_full.get(s.entry.new.print.full, newest) if s.position in again else 0)
+        retirement = whole or (by_full.get(s.entry.new.fingerprint.full, newest) if s.position in again else 0)
         return replace(s, entry=without_passages(s.entry), retirement=retirement) if retirement else s
 
     return [retired(s) for s in r.new]
@@ -246,7 +298,7 @@ def _come_again(r: _Request, record: Record, stones: Sequence[Tombstone], flag: 
 def _new(new: NewOccurrence) -> Sent:
     said = new.entry.new
     is_assistant = said.message.role == "assistant"
-    return Sent(said.print.full, said.print.opening, said.message.is_instruction, is_assistant, True)
+    return Sent(said.fingerprint.full, said.fingerprint.opening, said.message.is_instruction, is_assistant, True)
 
 
 def _known(kept: Listed, flag: int) -> Sent:
@@ -264,7 +316,7 @@ def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
     return bool(count == len(set(occurrences)))
 
 
-def _write(transaction: Transaction, requests: Sequence[_Request]) -> list[OccurrencePassages]:
+def _write(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _Known]) -> Unwritten:
     transaction.write(
         "INSERT INTO turn(id, key, conversation, parent, role, event, kept, messages, model, explain, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -277,52 +329,60 @@ def _write(transaction: Transaction, requests: Sequence[_Request]) -> list[Occur
             for r in requests
         ],
     )
-    findable = write_occurrences(transaction, [occurrence for r in requests for occurrence in r.new])
-    _write_heads(transaction, [r for r in requests if r.turn.role is not Role.SIDE])
-    write_links(
-        transaction,
-        [(r.tenant, print, kind, r.conversation, r.number) for r in requests for kind, print in r.turn.links],
+    _write_heads(transaction, [r for r in requests if r.turn.role is not Role.SIDE], known)
+    take_up(transaction, [(r.number, memory) for r in requests for memory in r.turn.reminders])
+    unwritten = Unwritten(
+        [occurrence for r in requests for occurrence in r.new],
+        [(r.tenant, link, kind, r.conversation, r.number) for r in requests for kind, link in r.turn.links],
     )
-    _write_blocks(transaction, requests)
-    return findable
+    if any(r.turn.block or r.turn.replaces_blocks for r in requests):  # blocks stand on messages
+        unwritten.write(transaction)
+        _write_blocks(transaction, requests)
+        return Unwritten()
+    return unwritten
 
 
-def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKind, int, int]]) -> None:
+@frozen
+class Unwritten:
+    """Messages and links of turns, to be written together with those of the answers to them."""
+
+    occurrences: Sequence[NewOccurrence] = ()
+    links: Sequence[NewLink] = ()
+
+    def write(self, transaction: Transaction) -> None:
+        """Write them, with the passages that find the messages."""
+        write_passages(transaction, write_occurrences(transaction, self.occurrences))
+        write_links(transaction, self.links)
+
+
+def write_links(transaction: Transaction, links: Sequence[NewLink]) -> None:
     """
     A link that an ended turn has left is not left again: it cannot go any more, and ids come with every request.
-
-    Args:
-        links: tenant, print, kind, conversation, turn.
     """
-    prints: dict[tuple[int, LinkKind, int, int], list[int]] = defaultdict(list)
-    for tenant, print, kind, conversation, turn in links:
-        prints[tenant, kind, conversation, turn].append(print)
-    transaction.write(
-        "INSERT INTO link(tenant, fingerprint, kind, conversation, turn)"
-        " SELECT ?1, value, ?2, ?3, ?4 FROM numbers(?5) WHERE NOT EXISTS ("
-        " SELECT 1 FROM link JOIN turn ON turn.id = link.turn WHERE link.tenant = ?1 AND link.fingerprint = value"
-        " AND link.kind = ?2 AND link.conversation = ?3 AND turn.ending <> 'open') ON CONFLICT DO NOTHING",
-        [(*of, ids(listed)) for of, listed in prints.items()],
-    )
+    if links:
+        transaction.write(LINK, [(orjson.dumps(links).decode(),)])
 
 
-def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
-    names = sorted({turn.tenant for turn in turns})
-    sql = "SELECT tenant.name, tenant.id FROM texts(?) AS asked JOIN tenant ON tenant.name = asked.value"
-    asked = (orjson.dumps(names).decode(),)
-    found: dict[str, int] = dict(transaction.read(sql, asked))
-    if new := [(name,) for name in names if name not in found]:
-        transaction.write("INSERT INTO tenant(name) VALUES (?)", new)
-        found = dict(transaction.read(sql, asked))
+def _tenants(transaction: Transaction, turns: Sequence[Turn], known: Mapping[str, _Known]) -> Tenants:
+    found = {turn.tenant: row for turn in turns if (row := known[turn.id].tenant) is not None}
+    if new := sorted({turn.tenant for turn in turns} - found.keys()):
+        transaction.write("INSERT INTO tenant(name) VALUES (?)", [(name,) for name in new])
+        sql = "SELECT tenant.name, tenant.id FROM texts(?) AS asked JOIN tenant ON tenant.name = asked.value"
+        found |= dict(transaction.read(sql, (orjson.dumps(new).decode(),)))
     return found
 
 
-def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Tenants) -> Conversations:
+def _conversations(
+    transaction: Transaction, turns: Sequence[Turn], tenants: Tenants, rows: Mapping[str, _Known]
+) -> Conversations:
     """Row ids of conversations; a role, user or scope that only a later request makes known is written now."""
-    asked = orjson.dumps([[tenants[turn.tenant], turn.conversation] for turn in turns]).decode()
-    known = {(tenant, public): of for tenant, public, *of in transaction.read(CONVERSATIONS, (asked,))}
+    known = {
+        (tenants[turn.tenant], turn.conversation): of
+        for turn in turns
+        if (of := rows[turn.id].conversation) is not None
+    }
 
-    def stands(turn: Turn) -> Sequence[Any] | None:
+    def stands(turn: Turn) -> tuple[int, str, str, str] | None:
         return known.get((tenants[turn.tenant], turn.conversation))
 
     def names_late(turn: Turn, user: str, scope: str) -> bool:
@@ -364,7 +424,8 @@ def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Ten
             "user_id = (SELECT user_id FROM conversation WHERE id = fact.conversation),"
             " scope = (SELECT scope FROM conversation WHERE id = fact.conversation)",
         )
-    return {(tenant, public): id for tenant, public, id, *_ in transaction.read(CONVERSATIONS, (asked,))}
+    asked = orjson.dumps([[tenants[turn.tenant], turn.conversation] for turn in turns]).decode()
+    return {(tenant, public): id for tenant, public, id in transaction.read(CONVERSATIONS, (asked,))}
 
 
 def _loose(
@@ -393,7 +454,7 @@ def _loose(
     }
 
 
-def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None:
+def _write_heads(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _Known]) -> None:
     """
     The heads of these branches from now on.
 
@@ -407,18 +468,22 @@ def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None
         if len(tail) > MAX_TAIL_MESSAGES * ROW_BYTES:
             listings.append((r.number, r.conversation, beginning(transaction.read, base) + tail))
             base, tail = r.number, b""
-        state = to_state(r.turn, stands.messages, r.occurrence_at(r.turn.restored_at) or 0)
+        cut = r.turn.cut.stored({s.position: s.occurrence for s in r.new})
+        state = to_state(r.turn, stands.messages, r.occurrence_at(r.turn.restored_at) or 0, cut)
         heads.append((r.number, r.conversation, stands.replaces, state, stands.lost, base, tail))
     transaction.write("INSERT INTO listing(turn, conversation, rows) VALUES (?, ?, ?)", listings)
     transaction.write(
         "INSERT INTO head(turn, conversation, replaces, state, lost, base, listing) VALUES (?, ?, ?, ?, ?, ?, ?)", heads
     )
+    new = Counter(r.conversation for r in requests)
+    full = {r.conversation for r in requests if known[r.turn.id].heads + new[r.conversation] > MAX_HEADS}
     transaction.write(
         "DELETE FROM head WHERE conversation = ?1 AND turn NOT IN"
         " (SELECT turn FROM head WHERE conversation = ?1 ORDER BY turn DESC LIMIT ?2)",
-        [(conversation, MAX_HEADS) for conversation in {r.conversation for r in requests}],
+        [(conversation, MAX_HEADS) for conversation in full],
     )
-    remove_unused_listings(transaction, {r.conversation for r in requests})
+    with_listings = {r.conversation for r in requests if known[r.turn.id].has_listings} | {row[1] for row in listings}
+    remove_unused_listings(transaction, full & with_listings)
 
 
 @frozen
@@ -454,8 +519,12 @@ def _stands(r: _Request) -> _Stands:
 
 
 def _listed(occurrence: NewOccurrence) -> Listed | None:
-    new = occurrence.entry.new
-    return None if new.message.is_instruction else (new.print.full, new.print.opening, occurrence.occurrence, new.flags)
+    new, fingerprint = occurrence.entry.new, occurrence.entry.new.fingerprint
+    return (
+        None
+        if new.message.is_instruction
+        else (fingerprint.full, fingerprint.opening, occurrence.occurrence, new.flags)
+    )
 
 
 def _sources(block: Block) -> str:
@@ -470,6 +539,8 @@ def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> Non
         block = r.turn.block
         anchor = r.occurrence_at(r.turn.anchor) if block else None
         if block is not None and anchor is not None:
+            own = filter(None, map(r.occurrence_at, r.turn.quotes))
+            block = replace(block, mentions=(*block.mentions, *own))
             said = (block.kind, block.text, block.role, block.tokens, _sources(block), dumps(block.facts))
             rows.append((anchor, r.conversation, r.number, *said))
     transaction.write(

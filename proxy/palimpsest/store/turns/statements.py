@@ -1,6 +1,4 @@
-"""
-Where a statement stands in the archive: messages that hold it, what is derived of them, blocks that quote them.
-"""
+"""Where a statement stands in the archive: messages that hold it, what is derived of them, blocks that quote them."""
 
 from __future__ import annotations
 

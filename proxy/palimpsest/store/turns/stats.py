@@ -1,6 +1,4 @@
-"""
-Statistics: how large the store is, how far behind its index, and how long searches took (`palimpsest stats`).
-"""
+"""Statistics: how large the store is, how far behind its index, and how long searches took (`palimpsest stats`)."""
 
 from __future__ import annotations
 

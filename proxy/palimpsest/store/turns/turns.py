@@ -1,6 +1,4 @@
-"""
-Turns as rows: requests and the answers to them, in one transaction, with the passages that find both.
-"""
+"""Turns as rows: requests and the answers to them, in one transaction, with the passages that find both."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ import orjson
 
 from palimpsest.domain import Cost, Heard, Record
 from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.families.passages import write_passages
 from palimpsest.store.turns.answers import write_answers
 from palimpsest.store.turns.requests import write_requests
 
@@ -22,8 +19,10 @@ JOIN conversation ON conversation.id = turn.conversation JOIN tenant ON tenant.i
 
 def tenants_of(ask: Ask, requests: Sequence[Record], answers: Sequence[Heard]) -> set[str]:
     """Names of the tenants whose turns these are, as far as they are known."""
-    keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
-    return {record.turn.tenant for record in requests} | {name for (name,) in ask(TENANTS, (keys,))}
+    named = {record.turn.tenant for record in requests} | {heard.tenant for heard in answers if heard.tenant}
+    nameless = [heard.answer.turn_id for heard in answers if not heard.tenant]
+    found = ask(TENANTS, (orjson.dumps(nameless).decode(),)) if nameless else ()
+    return named | {name for (name,) in found}
 
 
 def write_turns(transaction: Transaction, requests: Sequence[Record], answers: Sequence[Heard]) -> Mapping[str, Cost]:
@@ -35,8 +34,11 @@ def write_turns(transaction: Transaction, requests: Sequence[Record], answers: S
     Returns:
         As `write_answers`.
     """
-    findable = write_requests(transaction, requests)
+    entries = [*(entry for record in requests for entry in record.entries), *(h.entry for h in answers if h.entry)]
+    passages = sum(len(entry.passages) for entry in entries)
+    transaction.reserve({"turn": len(requests), "occurrence": len(entries), "memory": passages})
+    unwritten = write_requests(transaction, requests)
     if answers:
-        return write_answers(transaction, answers, findable)
-    write_passages(transaction, findable)
+        return write_answers(transaction, answers, unwritten)
+    unwritten.write(transaction)
     return {}

@@ -74,7 +74,7 @@ def are_wanted(environment: Mapping[str, str]) -> bool:
 
 
 def tracer_of(environment: Mapping[str, str]) -> Tracer:
-    """The tracer that the environment asks for. Where it cannot be had, the log says so, and nothing is traced."""
+    """The tracer that the environment asks for; one that does nothing where it cannot be had, which is logged."""
     if not are_wanted(environment):
         return NO_TRACER
     try:

@@ -87,6 +87,7 @@ class OtelTracer:
         self._later = ThreadPoolExecutor(1, "tracing")
 
     def span(self, kind: SpanKind, name: str, parent: str, attributes: Attributes) -> OtelSpan:
+        """Start a span; a parent of this process counts as local, one from a client as remote."""
         given = {key: value for key, value in attributes.items() if value is not None}
         context = _PROPAGATOR.extract({"traceparent": parent}) if parent else None
         if kind != "server" and context is not None:
@@ -94,6 +95,7 @@ class OtelTracer:
         return OtelSpan(self._tracer.start_span(name, context, _KINDS[kind], given))
 
     def complete(self, work: Callable[[], None], size_bytes: int) -> None:
+        """Run `work`, which completes a span: at once where it is small, else on a thread of its own."""
         if size_bytes <= INLINE_BYTES and not self.captures_content:
             _guarded(work)
         else:
@@ -112,7 +114,7 @@ class OtelTracer:
 
 def opened(environment: Mapping[str, str]) -> OtelTracer:
     """
-    A tracer as OpenTelemetry's variables describe it.
+    A tracer as OpenTelemetry's variables ask for it.
 
     Raises:
         ImportError: the exporter is not installed.
@@ -143,7 +145,7 @@ def _exporter(name: str, environment: Mapping[str, str]) -> SpanExporter | None:
 
 
 def _made_here(context: Any) -> Any:
-    """A context whose span is known not to come from elsewhere: some samplers ask."""
+    """A context marked as of this process: some samplers ask."""
     there = get_current_span(context).get_span_context()
     here = SpanContext(there.trace_id, there.span_id, False, TraceFlags(there.trace_flags), there.trace_state)
     return set_span_in_context(NonRecordingSpan(here))

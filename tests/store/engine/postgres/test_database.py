@@ -6,16 +6,21 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 from palimpsest.domain.errors import DataFault, MemoryFault
-from palimpsest.store.engine import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction, nobody
 from palimpsest.store.engine.postgres.database import Database
+from palimpsest.store.journal import Journal
+from palimpsest.store.operation.changes import lease
 from palimpsest.store.schema import VERSION
+from palimpsest.store.search.derived import CLAIM, Derived
 
 from tests.servers import Server
+from tests.talking import Talk
 
 pytestmark = pytest.mark.slow
 
@@ -52,12 +57,13 @@ def named(*tenants: str) -> Callable[[Ask], list[str]]:
 
 
 class Pause:
-    """A writer that stops in the middle, until it may go on."""
+    """A writer that stops in the middle, when all that it asked for was done, until it may go on."""
 
     def __init__(self) -> None:
         self.is_there, self._may_go_on = threading.Event(), threading.Event()
 
-    def __call__(self) -> None:
+    def __call__(self, transaction: Transaction) -> None:
+        transaction.read("SELECT 1")
         self.is_there.set()
         assert self._may_go_on.wait(PATIENCE_SECONDS)
 
@@ -79,7 +85,7 @@ async def test_a_cursor_inside_a_tenant_never_passes_an_id_that_is_committed_lat
         given = []
         for step in range(3):
             if step == steps_before_pause:
-                pause()
+                pause(transaction)
             given += content(transaction, 1)
         return given
 
@@ -97,7 +103,7 @@ async def test_a_cursor_inside_a_tenant_never_passes_an_id_that_is_committed_lat
 async def test_who_names_no_tenant_is_alone(base: Database) -> None:
     pause, other = Pause(), Database(base.url)
     await other.open()
-    first = asyncio.create_task(base.transact(lambda transaction: (pause(), content(transaction, 1))[1]))
+    first = asyncio.create_task(base.transact(lambda transaction: (pause(transaction), content(transaction, 1))[1]))
     await pause.reached()
     others = [
         asyncio.create_task(other.transact(lambda transaction: content(transaction, 2), whose))
@@ -119,7 +125,7 @@ async def test_the_list_that_all_caches_follow_is_in_the_order_of_commits(base: 
         transaction.keep_order("forgotten")
         transaction.write("INSERT INTO forgotten(memory) VALUES (?)", [(memory,)])
         if memory == 1:
-            pause()
+            pause(transaction)
 
     first = asyncio.create_task(base.transact(lambda transaction: note(transaction, 1), named("a")))
     await pause.reached()
@@ -160,6 +166,7 @@ async def test_a_deadlock_is_undone_and_done_again(base: Database) -> None:
         def work(transaction: Transaction) -> None:
             tries.append(first)
             transaction.write("UPDATE tenant SET name = name || 'x' WHERE id = ?", [(first,)])
+            transaction.read("SELECT 1")  # the server has done that
             if len(tries) <= 2:
                 both.wait()
             transaction.write("UPDATE tenant SET name = name || 'x' WHERE id = ?", [(then,)])
@@ -229,7 +236,7 @@ async def test_a_database_that_cannot_be_opened_says_why_without_the_password(se
     file = tmp_path / "password"
     file.write_text("hunter2\n")
     for url, words in (
-        (server.url("missing"), "check that the server runs"),
+        (server.url("missing"), "create the database"),
         ("postgresql://u@127.0.0.1:1/none", "check that the server runs"),
     ):
         database = Database(url, file)
@@ -282,3 +289,53 @@ async def test_values_are_what_they_are_on_sqlite(base: Database) -> None:
     await base.write([("INSERT INTO tenant(id, name) VALUES (?, ?)", [(n, *row) for n, row in enumerate(rows, 10)])])
     found = await base.read("SELECT name FROM tenant WHERE name NOT IN ('a', 'b') ORDER BY name")
     assert found == sorted(rows)
+
+
+@pytest.fixture
+async def two(base: Database) -> AsyncIterator[tuple[Database, Database]]:
+    """Two processes on one database."""
+    other = Database(base.url)
+    await other.open()
+    yield base, other
+    await other.close()
+
+
+async def test_passages_that_one_process_claims_another_passes_over(two: tuple[Database, Database]) -> None:
+    for number in range(6):
+        await Talk(Journal(two[0]), "a", f"c-{number}").say(f"The lamp of hall {number} was replaced in May.")
+    waiting = {id for (id,) in await two[0].read("SELECT memory FROM unindexed")}
+    pause = Pause()
+
+    def claim(transaction: Transaction) -> list[int]:
+        claimed = transaction.read(CLAIM, ("one", 2e9, 1e9, 3e9, 4))
+        pause(transaction)
+        return [id for (id,) in claimed]
+
+    first = asyncio.create_task(two[0].transact(claim, nobody))
+    await pause.reached()
+    second = await Derived(two[1], lambda: 1e9).claim(100, "two", 60.0, "a model")
+    none = await Derived(two[1], lambda: 1e9).claim(100, "three", 60.0, "a model")
+    pause.end()
+    mine, theirs = set(await first), {one.memory for one in second}
+    assert (len(mine), none, mine & theirs, mine | theirs) == (4, (), set(), waiting)
+
+
+async def test_who_claims_keeps_no_writer_of_a_tenant_waiting(two: tuple[Database, Database]) -> None:
+    pause = Pause()
+    first = asyncio.create_task(two[0].transact(pause, nobody))
+    await pause.reached()
+    assert await asyncio.wait_for(two[1].transact(lambda transaction: content(transaction, 1), named("a")), 10)
+    alone = asyncio.create_task(two[1].transact(lambda transaction: content(transaction, 1)))
+    await asyncio.sleep(0.2)
+    assert not alone.done()  # who erases is alone
+    pause.end()
+    await asyncio.gather(first, alone)
+
+
+async def test_of_many_that_take_a_lease_at_once_one_has_it(two: tuple[Database, Database]) -> None:
+    def take(number: int, now_ms: int) -> Callable[[Transaction], bool]:
+        return partial(lease, name="work", mine=0, now_ms=now_ms, until_ms=now_ms + 1000 + number)
+
+    for now_ms in (10_000, 10_500, 12_000):  # nobody's; somebody's; over
+        taken = await asyncio.gather(*(two[n % 2].transact(take(n, now_ms), nobody) for n in range(12)))
+        assert sum(taken) == (now_ms != 10_500)

@@ -1,6 +1,4 @@
-"""
-The question to the writer for LightMem-3: a summary of each topic in the short-term buffer, all in one call.
-"""
+"""The question to the writer for LightMem-3: a summary of each topic in the short-term buffer, all in one call."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Messages as a model reads them: numbered, with their speakers.
-"""
+"""Messages as a model reads them: numbered, with their speakers."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from palimpsest.domain import SourceMessage
 
 def numbered(segment: Sequence[SourceMessage], texts: Mapping[int, str] | None = None) -> str:
     """
-    What people and the assistant say, a line each: "[3] user: ...".
+    A transcript of what people and the assistant say, a numbered line each: "[3] user: ...".
 
     Args:
         texts: by index, what is shown; None: all messages as they are, long ones cut.

@@ -1,6 +1,4 @@
-"""
-The question to the writer for LightMem-SLM: what of one turn can be used again.
-"""
+"""The question to the writer for LightMem-SLM: what of one turn can be used again."""
 
 from __future__ import annotations
 

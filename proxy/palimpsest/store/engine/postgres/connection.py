@@ -8,26 +8,41 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import RawCursor
 from psycopg.adapt import AdaptersMap, Buffer, Dumper, Loader
+from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 
 from palimpsest.store.engine import ONCE, Row, Transaction, Whose
-from palimpsest.store.engine.dialect import POSTGRES
+from palimpsest.store.engine.dialect import NOTHING, POSTGRES
 
 T = TypeVar("T")
-Connection = psycopg.Connection[Row]
 
 CONNECT_SECONDS = 5
-PREPARED_STATEMENTS = 600  # of each connection: all that are ever asked
+PREPARED_STATEMENTS = 1000  # of each connection: all that are ever asked
+MOST_ROWS = 32  # in one INSERT: what it costs beside its rows is little by then
 LOCKS = 0x50414C49  # "PALI": the class of our advisory locks that are no tenant's
 WHOLE = 0  # in it: the right to write, shared by those who name their tenants
 NAME = re.compile(r"'[^']*'|:([a-z_]+)")
+NUMBERED = re.compile(r"\$(\d+)")
+INSERTED = re.compile(
+    r"(INSERT INTO [^()]+\([^()]+\) VALUES )(\((?:[^()]|\([^()]*\))*\))((?: ON CONFLICT DO NOTHING)?)", re.S
+)
+LOCK = "SELECT pg_advisory_xact_lock(CAST(? AS INT4), CAST(? AS INT4))"
+# The keys in one order, so that no two wait for each other
+LOCK_TENANTS = """
+SELECT pg_advisory_xact_lock_shared(CAST(? AS INT4), CAST(? AS INT4)),
+    (SELECT count(pg_advisory_xact_lock(one)) FROM unnest(CAST(? AS BIGINT[])) AS one)
+"""
+IDS = "SELECT CAST(? AS TEXT), nextval(CAST(? AS regclass)) FROM generate_series(1, ?)"
 
 
 class _BoolDumper(Dumper):
@@ -47,7 +62,58 @@ class _NumberLoader(Loader):
         return float(text) if b"." in text else int(text)
 
 
-def connect(url: str, password: str | None, settings: Mapping[str, str | int], silent_ms: int) -> Connection:
+class ServerConnection(psycopg.Connection[Row]):
+    """
+    A connection to the server, or to a pooler in front of it.
+
+    A pooler that gives each transaction any of its connections keeps nothing of ours: neither settings nor prepared
+    statements, and whoever prepared one under a name there before may have meant another statement by it. Such a one
+    is recognised: it does not tell the number of the server's process.
+    """
+
+    local: Mapping[str, str | int] = MappingProxyType({})
+    """Settings that each transaction has to bring along; none where the connection is the server's own."""
+
+    def settle(self, settings: Mapping[str, str | int]) -> None:
+        """Let these settings be those of all that is done from now on."""
+        self.prepare_threshold = None
+        ((process,),) = self.execute("SELECT pg_backend_pid()").fetchall()
+        if process != self.info.backend_pid:
+            self.local = {name.removeprefix("default_"): value for name, value in settings.items()}
+            return
+        self.prepare_threshold = 0  # statements are constant, so each is asked again
+        self.prepared_max = PREPARED_STATEMENTS
+        self.execute(*_configured(settings, False), prepare=False)
+
+    def begin(self) -> None:
+        """Begin a transaction, in a pipeline."""
+        self.execute(b"BEGIN")
+        if self.local:
+            self.execute(*_configured(self.local, True))
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A transaction for some reads where they need one."""
+        if not self.local:
+            yield
+            return
+        try:
+            with self.pipeline():
+                self.begin()
+                yield
+                self.execute(b"COMMIT")
+        except BaseException:
+            self.undo()
+            raise
+
+    def undo(self) -> None:
+        """End a transaction that has not come to its end."""
+        if self.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            with suppress(psycopg.Error):
+                self.execute(b"ROLLBACK")
+
+
+def connect(url: str, password: str | None, settings: Mapping[str, str | int], silent_ms: int) -> ServerConnection:
     """
     Open a connection.
 
@@ -58,10 +124,9 @@ def connect(url: str, password: str | None, settings: Mapping[str, str | int], s
     Raises:
         psycopg.Error: it cannot be opened.
     """
-    connection: Connection = psycopg.connect(
+    connection = ServerConnection.connect(
         url,
         password=password,
-        options=" ".join(f"-c {name}={value}" for name, value in settings.items()),
         application_name="palimpsest",
         client_encoding="UTF8",
         connect_timeout=CONNECT_SECONDS,
@@ -69,9 +134,19 @@ def connect(url: str, password: str | None, settings: Mapping[str, str | int], s
         cursor_factory=RawCursor,
         autocommit=True,
     )
-    connection.prepared_max = PREPARED_STATEMENTS
     adapt(connection.adapters)
+    try:
+        connection.settle(settings)
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def _configured(settings: Mapping[str, str | int], is_local: bool) -> tuple[bytes, list[str]]:
+    """A statement that sets these, and its arguments."""
+    calls = ", ".join(f"set_config('{name}', ${at}, {str(is_local).lower()})" for at, name in enumerate(settings, 1))
+    return f"SELECT {calls}".encode(), [str(value) for value in settings.values()]
 
 
 def adapt(adapters: AdaptersMap) -> None:
@@ -81,66 +156,115 @@ def adapt(adapters: AdaptersMap) -> None:
     adapters.register_loader("numeric", _NumberLoader)
 
 
-def read(connection: Connection, sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
+def read(connection: ServerConnection, sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
     """Rows of one statement."""
     return connection.execute(POSTGRES[sql], _listed(sql, args)).fetchall()
 
 
 class ServerTransaction:
-    """Reads and writes of one transaction."""
+    """
+    Reads and writes of one transaction, in a pipeline.
 
-    def __init__(self, connection: Connection) -> None:
+    What is written is sent without waiting for what becomes of it; that shows when something is read, or at the end.
+    """
+
+    def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
+        self._asked: psycopg.Cursor[Row] | None = None  # for ids
+        self._reserved: dict[str, list[int]] = {}
 
     def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
         return read(self._connection, sql, args)
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]] = ONCE) -> None:
         """Run one statement once for each row of arguments."""
+        statement = POSTGRES[sql]
+        if statement == NOTHING:
+            return
         if len(rows) == 1:
-            self._connection.execute(POSTGRES[sql], _listed(sql, rows[0]))
-        elif rows:
-            with self._connection.cursor() as cursor:
-                cursor.executemany(POSTGRES[sql], rows)
+            self._connection.execute(statement, _listed(sql, rows[0]))
+        elif INSERTED.fullmatch(statement):
+            for some in _in_powers_of_two(rows):
+                self._connection.execute(_repeated(statement, len(some)), [arg for row in some for arg in row])
+        else:
+            for row in rows:
+                self._connection.execute(statement, row)
+
+    def reserve(self, counts: Mapping[str, int]) -> None:
+        """Ask for these ids without waiting for them."""
+        asked = {table: count for table, count in counts.items() if count}
+        if asked:
+            sql = " UNION ALL ".join([IDS] * len(asked))
+            args = [arg for table, count in asked.items() for arg in (table, f"{table}_id_seq", count)]
+            self._asked = self._connection.execute(POSTGRES[sql], args)
 
     def new_ids(self, table: str, count: int) -> Sequence[int]:
-        given = read(
-            self._connection,
-            "SELECT nextval(CAST(? AS regclass)) FROM generate_series(1, ?)",
-            (f"{table}_id_seq", count),
-        )
-        return sorted(id for (id,) in given)
+        if self._asked is not None:
+            for name, id in self._asked.fetchall():
+                self._reserved.setdefault(name, []).append(id)
+            self._asked = None
+        reserved = self._reserved.get(table, [])
+        if len(reserved) < count:
+            reserved = [id for _, id in self.read(IDS, (table, f"{table}_id_seq", count))]
+        given, self._reserved[table] = sorted(reserved[:count]), reserved[count:]
+        return given
 
     def keep_order(self, table: str) -> None:
-        _lock(self._connection, "SELECT pg_advisory_xact_lock(?, ?)", (LOCKS, zlib.crc32(table.encode()) >> 1 or 1))
+        _lock(self._connection, LOCK, (LOCKS, zlib.crc32(table.encode()) >> 1 or 1))
 
 
-def in_transaction(work: Callable[[Transaction], T], whose: Whose | None) -> Callable[[Connection], T]:
+def in_transaction(work: Callable[[Transaction], T], whose: Whose | None) -> Callable[[ServerConnection], T]:
     """All of it in one transaction, undone where it raises; alone among those who write the same tenants' rows."""
 
-    def run(connection: Connection) -> T:
+    def run(connection: ServerConnection) -> T:
         transaction = ServerTransaction(connection)
-        with connection.transaction():
-            if whose is None:
-                lock_all(connection)
-            else:
-                tenants = whose(transaction.read)
-                _lock(connection, "SELECT pg_advisory_xact_lock_shared(?, ?)", (LOCKS, WHOLE))
-                for key in sorted(_keys(tenants)):  # in one order, so that no two wait for each other
-                    _lock(connection, "SELECT pg_advisory_xact_lock(?)", (key,))
-            return work(transaction)
+        try:
+            with connection.pipeline():
+                connection.begin()
+                if whose is None:
+                    lock_all(connection)
+                else:
+                    _lock(connection, LOCK_TENANTS, (LOCKS, WHOLE, sorted(_keys(whose(transaction.read)))))
+                result = work(transaction)
+                connection.execute(b"COMMIT")
+        except BaseException:
+            connection.undo()
+            raise
+        return result
 
     return run
 
 
-def lock_all(connection: Connection) -> None:
+def lock_all(connection: ServerConnection) -> None:
     """Let nobody else write anything until the end of the transaction."""
-    _lock(connection, "SELECT pg_advisory_xact_lock(?, ?)", (LOCKS, WHOLE))
+    _lock(connection, LOCK, (LOCKS, WHOLE))
 
 
-def _lock(connection: Connection, sql: str, args: Sequence[int]) -> None:
-    casts = sql.replace("?, ?", "CAST(? AS INT4), CAST(? AS INT4)")
-    read(connection, casts, args)
+def _lock(connection: ServerConnection, sql: str, args: Sequence[Any]) -> None:
+    connection.execute(POSTGRES[sql], args)
+
+
+@lru_cache(maxsize=PREPARED_STATEMENTS)
+def _repeated(statement: str, count: int) -> str:
+    """An INSERT of one row as one of so many."""
+    parts = INSERTED.fullmatch(statement)
+    assert parts is not None
+    into, row, rest = parts.groups()
+    width = len(set(NUMBERED.findall(row)))
+
+    def shifted(by: int) -> str:
+        return NUMBERED.sub(lambda number: f"${int(number[1]) + by * width}", row)
+
+    return f"{into}{', '.join(map(shifted, range(count)))}{rest}"
+
+
+def _in_powers_of_two(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    """All of them in order, in few different sizes: each is a statement of its own to the server."""
+    at = 0
+    while at < len(rows):
+        size = min(1 << (len(rows) - at).bit_length() - 1, MOST_ROWS)
+        yield rows[at : at + size]
+        at += size
 
 
 def _keys(tenants: Iterable[str]) -> set[int]:

@@ -11,20 +11,23 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import psycopg
 from psycopg.pq import ConnStatus
 
-from palimpsest.domain.errors import DataFault, MemoryFault, faults
-from palimpsest.store.engine import Ask, Row, Statement, Transaction, Whose
-from palimpsest.store.engine.postgres.connection import Connection, connect, in_transaction, read
+from palimpsest.domain.errors import MemoryFault, faults
+from palimpsest.store.engine import Ask, Row, Statement, Transaction, Whose, each
+from palimpsest.store.engine.postgres.connection import ServerConnection, connect, in_transaction, read
 from palimpsest.store.engine.postgres.failures import RETRIED, advice_on, is_of_the_data, words_of
 from palimpsest.store.engine.postgres.tables import make_tables
+from palimpsest.store.engine.secret_mark import SecretMark
+from palimpsest.store.engine.watch import OPENING, Watch
 
 T = TypeVar("T")
 
@@ -34,6 +37,10 @@ READ_MS = 30_000  # a last resort: whoever asks within a deadline interrupts soo
 WRITE_MS = 120_000  # likewise: removing a large tenant takes long
 LOCK_MS = 10_000  # the archivist tries again after this
 SILENT_MS = 10_000  # a reader's statements are short; one that writes many rows fills all buffers while it is busy
+CONNECTED = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'palimpsest' AND pid <> pg_backend_pid()
+"""
 ATTEMPTS = 5  # at a transaction that the server has undone
 FIRST_PAUSE_SECONDS = 0.01  # before the next; it doubles
 SETTINGS = {"jit": "off", "idle_in_transaction_session_timeout": WRITE_MS}
@@ -49,11 +56,12 @@ class Database:
     to open first. `close` must be awaited in the end: connections are threads.
     """
 
-    def __init__(self, url: str, password_file: Path | None = None) -> None:
+    def __init__(self, url: str, password_file: Path | None = None, mark: SecretMark | None = None) -> None:
         """
         Args:
             url: postgresql://user@host:port/database, without a password.
             password_file: read whenever a connection is opened.
+            mark: of the secret that its rows must have been written with; None: whichever.
         """
         self.url = url
         self.writes = 0  # committed
@@ -63,7 +71,8 @@ class Database:
         self._password_file = password_file
         self._lanes: tuple[_Lane, _Lane] | None = None  # that reads, and that writes
         self._opening = asyncio.Lock()
-        self._errors: dict[str, str] = {}
+        self._mark = mark
+        self._watch = Watch(self.place, psycopg.Error, words_of, advice_on, is_of_the_data)
 
     def __repr__(self) -> str:
         return f"<Database {self.place} [{self.error or ('open' if self._lanes else 'closed')}]>"
@@ -76,11 +85,11 @@ class Database:
     @property
     def error(self) -> str:
         """What keeps it from working and what to try; "" while it works."""
-        return next(iter(self._errors.values()), "")
+        return self._watch.error
 
     @property
     def is_healthy(self) -> bool:
-        return self._lanes is not None and not self._errors
+        return self._lanes is not None and not self.error
 
     async def open(self) -> None:
         """
@@ -95,8 +104,10 @@ class Database:
             lanes = self._lane(READERS, READING, True), self._lane(WRITERS, WRITING, False)
             doing = f"opening {self.place}"
             try:
-                with self._watch("opening"):
+                with self._watch(OPENING):
                     await lanes[1].run(lambda connection: make_tables(connection, doing))
+                    if self._mark is not None:
+                        await lanes[1].run(partial(_keep_to, self._mark, doing))
             except BaseException:
                 for lane in lanes:
                     lane.close()
@@ -136,13 +147,7 @@ class Database:
         return None
 
     async def write(self, statements: Iterable[Statement]) -> None:
-        listed = list(statements)
-
-        def work(transaction: Transaction) -> None:
-            for sql, rows in listed:
-                transaction.write(sql, rows)
-
-        await self.transact(work)
+        await self.transact(each(statements))
 
     async def transact(self, work: Callable[[Transaction], T], whose: Whose | None = None) -> T:
         """
@@ -160,45 +165,60 @@ class Database:
         return result
 
     def _lane(self, count: int, settings: dict[str, Any], reads: bool) -> _Lane:
-        def password() -> str | None:
-            if self._password_file is None:
-                return None
-            with faults(OSError, f"reading {self._password_file} (store.password_file)"):
-                return self._password_file.read_text().strip()
-
         silent_ms = SILENT_MS if reads else WRITE_MS
-        return _Lane(lambda: connect(self.url, password(), settings, silent_ms), count, reads)
+        return _Lane(lambda: connect(self.url, password_in(self._password_file), settings, silent_ms), count, reads)
 
-    @contextmanager
-    def _watch(self, doing: str) -> Iterator[None]:
-        """Turn the driver's errors into faults, and remember them for whoever asks how the store is."""
-        try:
-            yield
-        except MemoryFault as fault:
-            if doing == "opening":
-                self._errors[doing] = str(fault)
-            raise
-        except psycopg.Error as cause:
-            advice = advice_on(cause)
-            text = f"{doing} {self.place}: {words_of(cause)}" + (f"; {advice}" if advice else "")
-            if advice:
-                self._errors[doing] = text
-            raise (DataFault if is_of_the_data(cause) else MemoryFault)(text) from cause
-        else:
-            self._errors.pop(doing, None)
+
+def is_in_use(url: str, password_file: Path | None) -> bool:
+    """
+    Whether another process of ours is connected to this database.
+
+    Raises:
+        MemoryFault: it cannot be opened.
+    """
+    try:
+        with closing(connect(url, password_in(password_file), {}, SILENT_MS)) as connection:
+            return read(connection, CONNECTED) != [(0,)]
+    except psycopg.Error as cause:
+        raise MemoryFault(f"opening {Database(url).place}: {words_of(cause)}") from cause
+
+
+def password_in(file: Path | None) -> str | None:
+    """
+    The password that a file holds; None: there is no file.
+
+    Raises:
+        MemoryFault: it cannot be read.
+    """
+    if file is None:
+        return None
+    with faults(OSError, f"reading {file} (store.password_file)"):
+        return file.read_text().strip()
+
+
+def _keep_to(mark: SecretMark, doing: str, connection: ServerConnection) -> None:
+    """
+    See `SecretMark.stands`.
+
+    Raises:
+        MemoryFault: as there.
+    """
+    if not mark.stands(partial(read, connection), doing):
+        in_transaction(mark.put, None)(connection)
+        mark.stands(partial(read, connection), doing)
 
 
 class _Lane:
     """Threads with a connection each."""
 
-    def __init__(self, connect: Callable[[], Connection], count: int, reads: bool) -> None:
+    def __init__(self, connect: Callable[[], ServerConnection], count: int, reads: bool) -> None:
         self._connect = connect
         self._reads = reads
         self._threads = ThreadPoolExecutor(count, "palimpsest-postgres")
         self._own = threading.local()
-        self._opened: set[Connection] = set()
+        self._opened: set[ServerConnection] = set()
 
-    async def run(self, work: Callable[[Connection], T]) -> T:
+    async def run(self, work: Callable[[ServerConnection], T]) -> T:
         """What `work` makes of a connection. What the server has undone is tried again."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work)
 
@@ -208,7 +228,7 @@ class _Lane:
         for connection in self._opened:
             connection.close()
 
-    def _run(self, work: Callable[[Connection], T]) -> T:
+    def _run(self, work: Callable[[ServerConnection], T]) -> T:
         for attempt in range(ATTEMPTS):
             connection = self._connection()
             try:
@@ -217,14 +237,17 @@ class _Lane:
                 if attempt + 1 == ATTEMPTS:
                     raise
                 time.sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))
+            except psycopg.errors.ReadOnlySqlTransaction:
+                connection.close()  # another may lead to the server that takes writes by now
+                raise
             except psycopg.OperationalError:  # of a write it is not known whether its commit came through
                 if not (connection.closed and self._reads and attempt == 0):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _connection(self) -> Connection:
+    def _connection(self) -> ServerConnection:
         """The connection of this thread; another one where the server has ended it meanwhile."""
-        own: Connection | None = getattr(self._own, "connection", None)
+        own: ServerConnection | None = getattr(self._own, "connection", None)
         if own is not None and not _is_gone(own):
             return own
         if own is not None:
@@ -235,7 +258,7 @@ class _Lane:
         return own
 
 
-def _is_gone(connection: Connection) -> bool:
+def _is_gone(connection: ServerConnection) -> bool:
     """Whether an idle connection was ended; asks nobody."""
     if connection.closed:
         return True
@@ -251,15 +274,16 @@ class _Reading(Generic[T]):
 
     def __init__(self, work: Callable[[Ask], T]) -> None:
         self._work = work
-        self._connection: Connection | None = None
+        self._connection: ServerConnection | None = None
         self._is_stopped = False
         self._changing = threading.Lock()
 
-    def __call__(self, connection: Connection) -> T:
+    def __call__(self, connection: ServerConnection) -> T:
         with self._changing:
             self._connection = connection
         try:
-            return self._work(self._read)
+            with connection.reading():
+                return self._work(self._read)
         finally:
             with self._changing:
                 self._connection = None

@@ -6,6 +6,8 @@ Its own texts are not repeated: they quote values of rows.
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 from psycopg import errors
 
@@ -23,16 +25,23 @@ ADVICE = {
 }
 """What the operator can do, by the beginning of the SQLSTATE. Other errors are ours, not the server's."""
 
-UNREACHABLE = "08006"  # what libpq says of a connection has no SQLSTATE of its own
+UNREACHABLE = "08006"  # what libpq says of a connection that failed has no SQLSTATE, only words
+REFUSALS = (
+    (re.compile("too many (?:clients|connections)|connection slots are reserved"), "53300"),
+    (re.compile("password|pg_hba|authentication|role .* does not exist"), "28000"),
+    (re.compile("database .* does not exist"), "3D000"),
+    (re.compile("session is (?:not )?read-only|server is in hot standby"), "25006"),
+)
+"""SQLSTATEs of connections that failed, by what servers that speak English and libpq say of them."""
 RETRIED = (errors.SerializationFailure, errors.DeadlockDetected)
 OF_THE_DATA = ("22", "23", "54")  # classes: the value is wrong, breaks a constraint, or is too long
 
 
 def state_of(failure: psycopg.Error) -> str:
     """The SQLSTATE of a failure; `UNREACHABLE` where there is no server to give one, "" where it is the driver's."""
-    if failure.sqlstate:
-        return failure.sqlstate
-    return UNREACHABLE if isinstance(failure, psycopg.OperationalError) else ""
+    if failure.sqlstate or not isinstance(failure, psycopg.OperationalError):
+        return failure.sqlstate or ""
+    return next((state for words, state in REFUSALS if words.search(str(failure))), UNREACHABLE)
 
 
 def is_of_the_data(failure: psycopg.Error) -> bool:

@@ -12,6 +12,11 @@ CREATE TABLE posting (
     passages BIGINT[] NOT NULL,             -- rising
     PRIMARY KEY (tenant, term, segment)
 );
+CREATE VIEW term AS                          -- it follows from the postings; what is written to it on SQLite is not here
+    SELECT tenant, term, sum(cardinality(passages))::bigint AS memories FROM posting GROUP BY tenant, term;
+CREATE RULE insert_term AS ON INSERT TO term DO INSTEAD NOTHING;
+CREATE RULE update_term AS ON UPDATE TO term DO INSTEAD NOTHING;
+CREATE RULE delete_term AS ON DELETE TO term DO INSTEAD NOTHING;
 
 CREATE FUNCTION terms_of(tokens text) RETURNS TABLE(tenant bigint, term text) IMMUTABLE LANGUAGE sql AS $$
     WITH owner AS MATERIALIZED (SELECT substring(tokens from '\ue000t([0-9]+) \S+$')::bigint AS tenant) -- once

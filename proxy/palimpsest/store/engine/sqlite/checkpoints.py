@@ -29,10 +29,7 @@ class Checkpoints:
     """
 
     def __init__(
-        self,
-        writing: asyncio.Lock,
-        pause_seconds: float = CHECKPOINT_SECONDS,
-        idle_seconds: float = IDLE_SECONDS,
+        self, writing: asyncio.Lock, pause_seconds: float = CHECKPOINT_SECONDS, idle_seconds: float = IDLE_SECONDS
     ) -> None:
         self.connection: Connection | None = None  # to move it on; None while the database is closed
         self._writing = writing
@@ -51,7 +48,7 @@ class Checkpoints:
             self._moving.cancel()
 
     async def _move(self) -> None:
-        """Move what is written each second; when nothing is written any more, give back the log's room."""
+        """Move what is written into the file each second; give back the log's room when nothing more is written."""
         moved, idle_seconds, is_kept = -1, 0.0, True
         while is_kept:
             await asyncio.sleep(self._pause_seconds)

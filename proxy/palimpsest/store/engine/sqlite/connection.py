@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -139,6 +139,9 @@ class FileTransaction:
         last = max(self._given.get(table, 0), found[0] if found else 0)
         self._given[table] = last + count
         return range(last + 1, last + 1 + count)
+
+    def reserve(self, counts: Mapping[str, int]) -> None:
+        """They are at hand."""
 
     def keep_order(self, table: str) -> None:
         """Nobody else writes anything."""

@@ -11,20 +11,28 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import structlog
 
-from palimpsest.domain.errors import DataFault, MemoryFault, faults
+from palimpsest.domain.errors import MemoryFault, faults
 from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
-from palimpsest.store.engine import Ask, Files, Row, Statement, Transaction, Whose
+from palimpsest.store.engine import Ask, Files, Row, Statement, Transaction, Whose, each
+from palimpsest.store.engine.secret_mark import SecretMark
 from palimpsest.store.engine.sqlite.checkpoints import EMPTY, Checkpoints
-from palimpsest.store.engine.sqlite.connection import Connection, InterruptibleRead, NearReader, in_transaction
-from palimpsest.store.engine.sqlite.failures import ADVICE, LOCKED, REOPEN_AFTER, code_of, is_of_the_data
+from palimpsest.store.engine.sqlite.connection import (
+    Connection,
+    FileTransaction,
+    InterruptibleRead,
+    NearReader,
+    in_transaction,
+)
+from palimpsest.store.engine.sqlite.failures import LOCKED, REOPEN_AFTER, advice_on, code_of, is_of_the_data
 from palimpsest.store.engine.sqlite.tables import APPLICATION_ID, make_tables
+from palimpsest.store.engine.watch import OPENING, Watch
 from palimpsest.store.schema import refusal_of
 
 T = TypeVar("T")
@@ -61,10 +69,12 @@ class Database:
         path: Path,
         synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
         on_replaced: Callable[[], None] = lambda: None,
+        mark: SecretMark | None = None,
     ) -> None:
         """
         Args:
             on_replaced: called when the file turns out to have been removed or replaced while it was open.
+            mark: of the secret that its rows must have been written with; None: whichever.
         """
         self.path = path
         self.replaced = 0  # times that this happened
@@ -79,14 +89,15 @@ class Database:
         self._writing = asyncio.Lock()
         self._checkpoints = Checkpoints(self._writing)
         self._must_reopen = False
-        self._errors: dict[str, str] = {}
+        self._mark = mark
+        self._watch = Watch(str(path), sqlite3.Error, str, advice_on, is_of_the_data, self._note)
 
     def __repr__(self) -> str:
         return f"<Database {self.path} [{self.error or ('open' if self._writer else 'closed')}]>"
 
     @property
     def place(self) -> str:
-        """The path."""
+        """The path of the file."""
         return str(self.path)
 
     @property
@@ -96,17 +107,17 @@ class Database:
 
     @property
     def files(self) -> Files:
-        """Its own."""
+        """The file and its log, as what only SQLite has."""
         return self
 
     @property
     def error(self) -> str:
-        """What keeps it from working and what to try; "" while it works."""
-        return next(iter(self._errors.values()), "")
+        """What keeps the database from working and what to try; "" while it works."""
+        return self._watch.error
 
     @property
     def is_healthy(self) -> bool:
-        return self._writer is not None and not self._errors
+        return self._writer is not None and not self.error
 
     async def open(self) -> None:
         """
@@ -139,7 +150,7 @@ class Database:
         return await self.ask(lambda ask: ask(sql, args))
 
     async def ask(self, work: Callable[[Ask], T]) -> T:
-        """What `work` makes of several SELECTs, run on a reader's thread. Cancelling interrupts it."""
+        """Run several SELECTs on a reader's thread, and return the result; cancelling interrupts them."""
         idle = self._idle
         if idle is None:
             raise self._closed()
@@ -170,7 +181,7 @@ class Database:
 
     def ask_at_once(self, work: Callable[[Ask], T]) -> T | None:
         """
-        What `work` makes of a few rows by their keys, read on the event loop; None: ask `ask`, which waits.
+        Read a few rows by their keys on the event loop; None: call `ask`, which waits.
 
         To hand it to a reader and come back takes longer than to read these, and up to a millisecond of a request.
         """
@@ -178,13 +189,7 @@ class Database:
 
     async def write(self, statements: Iterable[Statement]) -> None:
         """Run `(sql, rows of arguments)` in order, in one transaction; all or nothing."""
-        listed = list(statements)
-
-        def work(transaction: Transaction) -> None:
-            for sql, rows in listed:
-                transaction.write(sql, rows)
-
-        await self.transact(work)
+        await self.transact(each(statements))
 
     async def transact(self, work: Callable[[Transaction], T], whose: Whose | None = None) -> T:
         """
@@ -247,7 +252,7 @@ class Database:
             await self._close()
         if self._writer is None:
             refuse_network_file_system(self.path.parent)
-            with self._watch("opening"):
+            with self._watch(OPENING):
                 try:
                     with faults(OSError, f"opening {self.path}"):
                         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
@@ -270,14 +275,14 @@ class Database:
         return self._writer
 
     def _is_replaced(self) -> bool:
-        """SQLite goes on with a file that was removed, and what is written is gone when the last process ends."""
+        """Whether the file was removed or replaced: SQLite would go on with the old one, and lose what is written."""
         try:
             return _identity(self.path) != self._identity
         except OSError:  # whether it is there cannot be known: opening it would fail, too
             return False
 
     def _keep_to_owner(self) -> None:
-        """A backup that was put in place may be readable by others; the log's files get the mode of this one."""
+        """Restrict file and log to their owner: a backup that was put in place may be readable by others."""
         mode = stat.S_IMODE(self.path.stat().st_mode)
         if mode & OTHERS:
             log.warning(
@@ -311,9 +316,14 @@ class Database:
         if not version:
             await writer.run(in_transaction(make_tables))
             await self._version(writer)
+        if (mark := self._mark) is not None:
+            doing = f"opening {self.path}"
+            if not await writer.run(lambda connection: mark.stands(FileTransaction(connection).read, doing)):
+                await writer.run(in_transaction(mark.put))
+                await writer.run(lambda connection: mark.stands(FileTransaction(connection).read, doing))
 
     async def _version(self, writer: Connection) -> int:
-        """`VERSION`, or 0 of a file without tables."""
+        """The version of the file: `VERSION`, or 0 without tables."""
         version: int = await self._ask(writer, "PRAGMA user_version")
         if version and (refusal := refusal_of(version)):
             raise MemoryFault(f"opening {self.path}: {refusal}")
@@ -343,25 +353,8 @@ class Database:
     def _closed(self) -> MemoryFault:
         return MemoryFault(self.error or f"reading {self.path}: it is not open")
 
-    @contextmanager
-    def _watch(self, doing: str) -> Iterator[None]:
-        """Turn the driver's errors into faults, and remember them for whoever asks how the store is."""
-        try:
-            yield
-        except MemoryFault as fault:
-            if doing == "opening":
-                self._errors[doing] = str(fault)
-            raise
-        except sqlite3.Error as cause:
-            code = code_of(cause)
-            advice = ADVICE.get(code)
-            text = f"{doing} {self.path}: {cause}" + (f"; {advice}" if advice else "")
-            if advice:
-                self._errors[doing] = text
-            self._must_reopen |= code in REOPEN_AFTER
-            raise (DataFault if is_of_the_data(cause) else MemoryFault)(text) from cause
-        else:
-            self._errors.pop(doing, None)
+    def _note(self, failure: sqlite3.Error) -> None:
+        self._must_reopen |= code_of(failure) in REOPEN_AFTER
 
 
 def _interrupt(reader: Connection, asking: asyncio.Future[Any]) -> None:

@@ -1,6 +1,4 @@
-"""
-SQLite's errors: whether the machine or the record is at fault, and what the operator can do.
-"""
+"""SQLite's errors: whether the machine or the record is at fault, and what the operator can do."""
 
 from __future__ import annotations
 
@@ -33,6 +31,11 @@ def code_of(failure: sqlite3.Error) -> int:
     """SQLite's primary result code."""
     code: int = getattr(failure, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     return code & 0xFF
+
+
+def advice_on(failure: sqlite3.Error) -> str:
+    """What to do about a failure; "": nothing that the operator could."""
+    return ADVICE.get(code_of(failure), "")
 
 
 def is_of_the_data(failure: sqlite3.Error) -> bool:

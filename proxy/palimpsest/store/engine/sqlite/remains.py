@@ -57,7 +57,7 @@ class Remains:
 
 def samples(texts: Iterable[str], words: Iterable[str]) -> list[bytes]:
     """
-    What to look for, each once: runs of `SAMPLE_BYTES` of each text, and the ends of words of at least `WORD_BYTES`.
+    The bytes to search for, each once: runs of `SAMPLE_BYTES` of each text, and ends of longer words.
 
     Texts that are shorter than one run are not told from what stands everywhere.
     """
@@ -76,7 +76,7 @@ def samples(texts: Iterable[str], words: Iterable[str]) -> list[bytes]:
 
 
 def known_words(ask: Ask, words: Iterable[str]) -> set[str]:
-    """Those that what is stored holds too: on the disk they prove nothing."""
+    """Those words that what is stored holds, too: on the disk they prove nothing."""
     sql = "SELECT DISTINCT term FROM term WHERE term IN (SELECT value FROM texts(?))"
     return {row[0] for row in ask(sql, (orjson.dumps(list(words)).decode(),))}
 
@@ -123,7 +123,7 @@ async def search(database: Path, wanted: Sequence[bytes]) -> Searched:
 
 
 def search_files(database: Path, wanted: Sequence[bytes]) -> Searched:
-    """The search itself; never in a process that has the database open."""
+    """Search the files in this process, which must not have the database open."""
     files = files_of(database)
     found: set[int] = set()
     finder = _Finder(wanted)
@@ -215,7 +215,7 @@ class _Runs:
         return found
 
     def _keys(self, words: Words) -> Words:
-        """One number for each place of 8 bytes, or of two times 8."""
+        """One number for each offset, of the 8 bytes there, or of two times 8."""
         if not self._is_long:
             return words
         keys: Words = words[:-1] * MIXER + words[1:]
@@ -228,7 +228,7 @@ def _hashes(words: Words) -> npt.NDArray[np.int64]:
 
 
 def _chunks(file: Path) -> Iterator[bytes]:
-    """Overlapping, so that no run is cut."""
+    """The bytes of a file in overlapping chunks, so that no run is cut."""
     kept = b""
     try:
         with file.open("rb") as stream:
@@ -240,7 +240,7 @@ def _chunks(file: Path) -> Iterator[bytes]:
 
 
 def _rows(ask: Ask, words: Mapping[str, Sequence[str]]) -> Iterator[bytes]:
-    """Everything that is stored in words now, and the words of the schema."""
+    """All texts that are stored now, and the words of the schema."""
     yield "\0".join(row[0] or "" for row in ask("SELECT sql FROM sqlite_master")).encode()
     for table, columns in words.items():
         listed = " || char(0) || ".join(columns)

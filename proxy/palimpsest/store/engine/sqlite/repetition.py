@@ -1,13 +1,11 @@
-"""
-Repetition: a store that is made larger by its own rows, for measurements (`palimpsest bench growth`).
-"""
+"""Repetition: a store that is made larger by its own rows, for measurements (`palimpsest bench growth`)."""
 
 from __future__ import annotations
 
 from palimpsest.store.engine import Ask, Transaction
 
-# Every row of the first telling once again, its ids moved on. Texts are stored once either way.
-AGAIN = (
+# Every original row once again, its ids moved by an offset. Texts are stored once either way.
+COPY_ROWS = (
     "INSERT INTO conversation(id, tenant, public, role, parent, user_id, scope, created_at)"
     " SELECT id + ?1, tenant, public || '/' || ?1, role, parent, user_id, scope, created_at"
     " FROM conversation WHERE id < ?2",
@@ -19,26 +17,26 @@ AGAIN = (
 )
 
 
-def room_of_ids(ask: Ask) -> int:
-    """What ids are moved on by for each repetition: more than any that was given."""
+def id_offset(ask: Ask) -> int:
+    """The number that ids move by from copy to copy: above every id that was given so far."""
     return int(ask("SELECT max(seq) + 1 FROM last_id")[0][0])
 
 
-def repeat(transaction: Transaction, number: int, room: int) -> None:
+def copy_rows(transaction: Transaction, copy: int, id_offset: int) -> None:
     """
-    Say once more all that was said first.
+    Insert copy number `copy` of all original rows, with ids moved by `copy * id_offset`.
 
     Args:
-        number: of the repetition, from 1.
-        room: `room_of_ids` before the first one.
+        copy: from 1.
+        id_offset: as of before the first copy.
     """
-    for sql in AGAIN:
-        transaction.write(sql, [(number * room, room)])
+    for sql in COPY_ROWS:
+        transaction.write(sql, [(copy * id_offset, id_offset)])
 
 
-def count_terms_again(transaction: Transaction, tellings: int) -> None:
-    """Let each term be held by so many times as many passages."""
-    transaction.write("UPDATE term SET memories = memories * ?", [(tellings,)])
+def multiply_term_counts(transaction: Transaction, copies: int) -> None:
+    """Multiply by `copies` how many passages are counted as holding each term."""
+    transaction.write("UPDATE term SET memories = memories * ?", [(copies,)])
 
 
 def passages_without_vector(ask: Ask, limit: int) -> list[int]:

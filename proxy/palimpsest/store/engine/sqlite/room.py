@@ -1,6 +1,4 @@
-"""
-Giving back what is free of the database file.
-"""
+"""Giving back what is free of the database file."""
 
 from __future__ import annotations
 

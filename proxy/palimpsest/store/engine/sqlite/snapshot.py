@@ -23,7 +23,7 @@ TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 @contextmanager
 def snapshot(path: Path, doing: str) -> Iterator[Ask]:
     """
-    What reads a database as it is now, of whatever version.
+    Open a read-only transaction on a database of whatever version, and yield what reads it.
 
     Args:
         doing: what for, as an error begins.
@@ -32,10 +32,7 @@ def snapshot(path: Path, doing: str) -> Iterator[Ask]:
         MemoryFault: it cannot be read.
     """
     uri = f"{path.absolute().as_uri()}?mode=rw"
-    with (
-        faults(sqlite3.Error, doing),
-        closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database,
-    ):
+    with faults(sqlite3.Error, doing), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
 
         def ask(sql: str, args: Sequence[Any] = ()) -> list[Row]:
             return database.execute(SQLITE[sql], args).fetchall()
@@ -52,7 +49,7 @@ def tables_of(ask: Ask) -> set[str]:
 
 def damages_of(ask: Ask, doing: str) -> list[str]:
     """
-    What is wrong with the file itself.
+    Describe damage of the file itself, by SQLite's own check; empty: none.
 
     Raises:
         MemoryFault: it is another program's, or of another version.
@@ -67,6 +64,6 @@ def damages_of(ask: Ask, doing: str) -> list[str]:
 
 
 def orphans_of(ask: Ask) -> tuple[int, str]:
-    """How many rows belong to nothing, and a table that has some."""
+    """Count rows that refer to a row that is gone, and name a table that has some."""
     ((count, table),) = ask(ORPHANS)
     return int(count), str(table)

@@ -1,0 +1,54 @@
+"""
+Statements in lost messages that work goes on from: decisions, and values under a name, each as it was said.
+
+They are told by their form alone: "Decision: ...", "we settled on ...", "port 7431", "a backoff of 2 and 8 seconds".
+"""
+
+from __future__ import annotations
+
+import re
+
+from palimpsest.core.archive.chunking import query_terms
+from palimpsest.core.work.need import TOOL_ROLES, LostText
+
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
+_DECIDES = re.compile(  # of an assistant, which says what it will do next in nearly every other form
+    r"(?i)^\W*decisions?:|\b(?:decided|settled) (?:on|to|that|for|against)\b|\bagreed (?:on|to|that)\b"
+    r"|\bwe (?:(?:will|should) )?(?:keep|stay with|stick (?:to|with)|go with|chose|went with)\b"
+)
+_UNIT = r" ?(?:%|percent\b|(?:[mµn]?s|sec(?:ond)?s?|min(?:ute)?s?|h(?:ours?)?|days?|weeks?|[kKMGT]i?B|tokens)\b)"
+_VALUE = re.compile(  # a word, a number or several, and a unit
+    r"(?<![\w./:-])([A-Za-z][\w-]{2,30})((?: (?:of|is|at|to|by|until|every)| ?=|:)? )"
+    rf"(\d(?:[\d.,]*\d)?(?:(?:, | and | or | to )\d(?:[\d.,]*\d)?)*)({_UNIT})?(?![\w/:-])"
+)
+_SET = re.compile(  # what has a value that is chosen, and no unit
+    r"(?i)(?:port|version|limit|timeout|max\w*|min\w*|threshold|budget|day|retr(?:y|ies)|attempts|workers|batch|issue"
+    r"|ticket|release|build|python|node|year|room|page|status)$"
+)
+PLACES = frozenset({"first", "last", "next", "top"})  # what a number of lines or bytes is counted from
+_MEASURED = re.compile(r"\d\.\d+ ?(?:[mµn]?s|sec(?:ond)?s?)$")  # how long something took
+_PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
+    r"```.*?(?:```|\Z)|^(?:[ \t]*[|+>]|[ \t]{2,})[^\n]*$|^[^\n]*\S {3,}\S[^\n]*$", re.MULTILINE | re.DOTALL
+)
+
+
+def decisions(text: LostText) -> list[str]:
+    """The sentences of a person or a model that state a decision."""
+    said = _SENTENCE.findall(without_printed(text))
+    return [one for one in said if _DECIDES.search(one) and not one.endswith("?")]
+
+
+def values(text: LostText) -> list[str]:
+    """The values that a person or a model names with what they are of: limits, amounts with a unit, versions."""
+    found = []
+    for value in _VALUE.finditer(without_printed(text)):
+        is_set = (value[4] and not _MEASURED.search(value[0])) or _SET.match(value[1]) or "=" in value[2]
+        if is_set and query_terms(value[1]) and value[1].lower() not in PLACES:
+            found.append(value[0])
+    return found
+
+
+def without_printed(text: LostText) -> str:
+    """What a person or a model said, without code, tables and quotations; "" of a tool, and where a client wrote it."""
+    is_said = text.role not in TOOL_ROLES and not text.prose.startswith(("<", "["))
+    return _PRINTED.sub("", text.prose) if is_said else ""

@@ -1,0 +1,59 @@
+"""
+Answers of the proxy in the provider's place, and answers of the provider's that it opens, as the relay takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from palimpsest.domain import RawHeaders
+from palimpsest.domain.ports import UpstreamAnswer
+from palimpsest.wire.context_edit import OpenedStream, opened_body
+
+
+class OwnAnswer:
+    """An `UpstreamAnswer` that is there as a whole."""
+
+    status = 200
+
+    def __init__(self, content_type: str, body: bytes) -> None:
+        length = (b"content-length", b"%d" % len(body))
+        self.headers: RawHeaders = ((b"content-type", content_type.encode()), length)
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class OpenedAnswer:
+    """An `UpstreamAnswer` of the Messages API with a compaction in front of what it says; refusals stay as they are."""
+
+    def __init__(self, answer: UpstreamAnswer, reference: str) -> None:
+        """
+        Args:
+            answer: not compressed.
+        """
+        self.status = answer.status
+        self._answer = answer
+        self._reference = reference
+        kind = next((value.lower() for name, value in answer.headers if name.lower() == b"content-type"), b"")
+        self._is_stream = kind.startswith(b"text/event-stream")
+        self.headers: RawHeaders = [header for header in answer.headers if header[0].lower() != b"content-length"]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if not self._is_stream:
+            body = b"".join([data async for data in self._answer])
+            yield opened_body(body, self._reference)
+            return
+        stream = OpenedStream(self._reference)
+        async for data in self._answer:
+            if said := stream.feed(data):
+                yield said
+        if rest := stream.close():
+            yield rest
+
+    async def aclose(self) -> None:
+        await self._answer.aclose()

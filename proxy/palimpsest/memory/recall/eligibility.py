@@ -1,0 +1,73 @@
+"""Which passages may come: lost or of other conversations in reach, not visible, not cleared, each message once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from palimpsest.core.recall.ranking import Bools, PassageTable, Rows
+from palimpsest.domain import Query
+
+LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, and need not be looked at
+LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
+REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
+
+
+def eligible_passages(table: PassageTable, query: Query, own: int) -> Bools:
+    """Which passages may come: lost here, or of other conversations in reach; neither visible nor excluded."""
+    kept = np.ones(len(table), np.bool_)
+    if query.lost is not None:
+        rows = np.flatnonzero(table.conversations == own)
+        kept[rows] = among(table.occurrences[rows], query.lost)
+    for values, unwanted in ((table.fulls, query.visible_fulls), (table.occurrences, query.excluded)):
+        if unwanted:
+            kept &= ~among(values, unwanted)
+    return kept
+
+
+def uncleared_passages(table: PassageTable, cleared: Mapping[int, int]) -> Bools | None:
+    """Which passages users did not clear on purpose; None: all. `cleared`: last occurrences by conversation."""
+    if not cleared:
+        return None
+    kept = np.ones(len(table), np.bool_)
+    for conversation, last in cleared.items():
+        kept &= (table.conversations != conversation) | (table.occurrences > last)
+    return kept
+
+
+def lost_passages(table: PassageTable, query: Query, own: int) -> Bools:
+    """Which passages this conversation lost and no visible message or block repeats: (n,)."""
+    lost = np.zeros(len(table), np.bool_)
+    if query.whole_chars and query.lost and len(query.lost) <= query.whole_chars // LEAST_MESSAGE_CHARS:
+        rows = np.flatnonzero(table.conversations == own)
+        rows = rows[among(table.occurrences[rows], query.lost)]
+        lost[rows[~among(table.fulls[rows], query.visible_fulls)]] = True
+    return lost
+
+
+def first_of_equals(table: PassageTable, rows: Rows, count: int) -> Rows:
+    """Places of the first `count` of these rows; of messages that say the same only the one that comes first."""
+    first: Rows = np.empty(0, np.int64)
+    for looked_at in (REPEATED * count, len(rows)):
+        fulls, occurrences = table.fulls[rows[:looked_at]], table.occurrences[rows[:looked_at]]
+        _, at, group = np.unique(fulls, return_index=True, return_inverse=True)
+        first = np.flatnonzero(occurrences == occurrences[at][group])[:count]
+        if len(first) == count:
+            break
+    return first
+
+
+def among(values: Rows, wanted: Collection[int]) -> Bools:
+    """
+    Which of n values are among some wanted ones: (n,).
+
+    Sorting a hundred thousand takes 4 ms. So those that end in other bits than all wanted ones are left out first.
+    """
+    numbers = np.fromiter(wanted, np.int64, len(wanted))
+    ends = np.zeros(LAST_BITS + 1, np.bool_)
+    ends[numbers & LAST_BITS] = True
+    rows = np.flatnonzero(ends.take(values & LAST_BITS))
+    found = np.zeros(len(values), np.bool_)
+    found[rows] = np.isin(values[rows], numbers)
+    return found

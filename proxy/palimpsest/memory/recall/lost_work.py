@@ -1,0 +1,114 @@
+"""What a compaction took away of work, where nothing is asked: an account of it, and passages beside that."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from palimpsest.core.archive.chunking import TOOL_ROLES, WISHES, query_terms, tells
+from palimpsest.core.recall.coverage import LostPassage, by_coverage
+from palimpsest.core.recall.utterance import read
+from palimpsest.core.work.account import Lost, account
+from palimpsest.core.work.calls import is_machine, written_edits
+from palimpsest.core.work.names import is_file
+from palimpsest.core.work.names import names as work_names
+from palimpsest.domain import Account, Candidate, Query
+from palimpsest.store.engine import Ask, Row
+from palimpsest.store.search.passages import newest_texts, passages_of
+from palimpsest.store.search.scope import Scope
+from palimpsest.store.turns.cleared import cleared_in
+
+WORK_FILES = 2  # that several messages of a talk name: it is about work, though no tool was called
+TYPED_CHARS, TYPED_WORDS = 600, 4  # of what somebody typed: more was pasted, less answers what is lost
+ALIKE = 0.7  # of the words of two requests that name the same, from which on they ask for the same
+# Of lost work, the newest is read for its account, in some 30 ms. More gains nothing: what is older is needed less.
+READ_CHARS, READ_MESSAGES, MESSAGE_CHARS = 120_000, 400, 8_000
+
+
+def uncleared(ask: Ask, scope: Scope, own: int, query: Query) -> list[Row]:
+    """The passages of a conversation (`passages_of`), without what was cleared where the query leaves that out."""
+    cleared = cleared_in(ask, scope.tenant, own, math.inf).get(own, 0) if query.without_cleared else 0
+    return [row for row in passages_of(ask, own) if row[1] > cleared]
+
+
+def account_of(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
+    """The account of work in the lost messages among these passages (`passages_of`)."""
+    if not query.account_chars or query.lost is None:
+        return None
+    lost = {
+        occurrence: role in TOOL_ROLES
+        for _, occurrence, full, role, *_ in rows
+        if occurrence in query.lost and full not in query.visible_fulls
+    }
+    is_talk = not any(lost.values())
+    room = READ_CHARS
+    read: list[Lost] = []
+    for row in reversed(newest_texts(ask, lost.keys(), READ_MESSAGES, MESSAGE_CHARS)):
+        read.append(Lost(*row))
+        room -= len(read[-1].text)
+        if room < 0:
+            break
+    if is_talk and not any(one.role == "assistant" and written_edits(one.text) for one in read):
+        is_talk = not is_machine([one.text for one in read if one.role == "user"])
+        files = Counter(name for one in read for name in {*work_names(one.text)} if is_file(name))
+        # answers about anything name examples of files once; a talk about work comes back to some
+        if sum(messages > is_talk for messages in files.values()) < WORK_FILES:
+            return None
+    else:
+        is_talk = False
+    # who asks something in a talk mostly wants an answer: all of an account held hardly an answer more
+    chars = query.account_chars // 2 if is_talk and query.named is None else query.account_chars
+    return replace(account(read[::-1], query.seen, chars), is_talk=is_talk)
+
+
+def typed_passages(rows: Sequence[Row], query: Query, limit: int) -> list[tuple[int, float]]:
+    """
+    The passages that people typed themselves in lost work, with a score of 1: wishes first, then the newest.
+
+    The account tells what was done and named; what is long was pasted, or put together by a client.
+    """
+    chars: Counter[int] = Counter()
+    for _, occurrence, _, role, length, _ in rows:
+        chars[occurrence] += length if role == "user" else TYPED_CHARS + 1
+    typed = [
+        (id, tags)
+        for id, occurrence, full, _, _, tags in reversed(rows)
+        if chars[occurrence] <= TYPED_CHARS and full not in query.visible_fulls and _may_come(occurrence, query)
+    ]
+    wishes = [id for id, tags in typed if WISHES in tags.split()][: query.wishes]
+    newest = [id for id, _ in typed if id not in wishes]
+    return [(id, 1.0) for id in (*wishes, *newest)][:limit]
+
+
+def covering_passages(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[int, float]]:
+    """The lost passages that name most of what nothing visible names, each with its gain; wishes come first."""
+    visible = query.visible_fulls
+    shown = named.union(*(tags.split() for _, _, full, _, _, tags in rows if full in visible))
+    lost = [
+        LostPassage(
+            *(id, chars, frozenset(tags.split()), role in ("tool", "function")),
+            tells(tags.split()) if role == "user" else 0.0,
+        )
+        for id, occurrence, full, role, chars, tags in rows
+        if full not in visible and _may_come(occurrence, query)
+    ]
+    wishes = [one for one in reversed(lost) if WISHES in one.tags][: query.wishes]
+    held = {one.id for one in wishes}
+    covering = by_coverage([one for one in lost if one.id not in held], shown, limit, with_prose=query.with_prose)
+    most = covering[0][1] if covering else 0.0
+    return [(one.id, gain) for one, gain in (*((one, most) for one in wishes), *covering)][:limit]
+
+
+def is_negligible(text: str, newer: Sequence[Candidate]) -> bool:
+    """Whether a message is left out: small talk, a few words, written by a client, or said again in a newer one."""
+    if text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or read(text).is_small_talk:
+        return True
+    terms, named = set(query_terms(text)), work_names(text)
+    others = ((set(query_terms(one.memory.text)), work_names(one.memory.text)) for one in newer)
+    return any(named == also and len(terms & other) >= ALIKE * len(terms | other) for other, also in others)
+
+
+def _may_come(occurrence: int, query: Query) -> bool:
+    return occurrence not in query.excluded and (query.lost is None or occurrence in query.lost)

@@ -1,0 +1,103 @@
+"""Requests that an upstream refuses for their length: what is sent instead, and what that teaches of the window."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import structlog
+
+from palimpsest.core.archive.turns import bare_turn
+from palimpsest.core.conversation import Request
+from palimpsest.core.decision import Decision
+from palimpsest.domain import Note, RawHeaders, TooLong, Turn
+from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Listener, Prepared, Wire
+from palimpsest.memory.request.decider import Decider
+from palimpsest.memory.request.forwarding import prepared, rendered
+from palimpsest.memory.request.model_windows import ModelWindows
+from palimpsest.telemetry.metrics import Metrics
+
+log = structlog.get_logger()
+
+
+@frozen
+class Sent:
+    """A request as it was sent."""
+
+    request: Request
+    decision: Decision
+    wire: Wire
+    upstream: str
+    turn: Turn | None
+    has_changed: bool  # it is not what the client sent
+
+
+class Refusals:
+    """Sends refused requests once more with less; one per policy."""
+
+    def __init__(
+        self,
+        trims: bool,
+        windows: ModelWindows,
+        decider: Decider,
+        metrics: Metrics,
+        listen: Callable[[Turn, Wire, int, RawHeaders], Listener],
+    ) -> None:
+        """
+        Args:
+            trims: the policy leaves old messages out of what is too long.
+            listen: to the answer to a turn, by its status and headers.
+        """
+        self._trims = trims
+        self._windows = windows
+        self._decider = decider
+        self._metrics = metrics
+        self._listen = listen
+
+    async def shorter(self, sent: Sent, refusal: TooLong) -> Prepared | None:
+        """
+        What to send instead; None: there is nothing else.
+
+        Raises:
+            WireError, MemoryFault: the rest of the request cannot be followed.
+        """
+        decision, model = sent.decision, sent.request.reading.chat.model
+        own_tokens, added_tokens = decision.own_tokens, decision.added.tokens
+        sent_tokens = own_tokens + added_tokens + decision.diagnosis.pressure.reply_tokens
+        window = self._windows.refused(sent.upstream, model, refusal, own_tokens, sent_tokens)
+        again = decision.bare(Note.TOO_LONG, window)
+        if self._trims:
+            request = replace(sent.request, window_tokens=window, is_window_shown=True)
+            decided = await self._decider.decide_bare(request, math.inf, decision)
+            again = again if isinstance(decided, Note) else decided
+        body = b"" if again.view is None and again.reply_tokens is None else rendered(sent.wire, again)
+        if not body and not sent.has_changed:
+            return None
+        self._metrics.too_long(added_tokens)
+        count_overflow(again, self._metrics)
+        log.warning(
+            "refused for its length; sent again with less",
+            upstream=sent.upstream,
+            added_tokens=added_tokens,
+            own_tokens=own_tokens,
+            trimmed_tokens=again.view.trimmed_tokens if again.view else 0,
+            window_tokens=window,
+        )
+        turn = sent.turn and bare_turn(sent.turn, again)
+        listen = functools.partial(self._listen, turn, sent.wire) if turn else None
+        return prepared(body, again, turn, Note.TOO_LONG, listen)
+
+
+def count_overflow(decision: Decision, metrics: Metrics) -> None:
+    """Count what stays behind of a request that is sent."""
+    view = decision.view
+    if view is not None:
+        metrics.add("overflow", 1, "cut" if view.first_new >= 0 else "repeated")
+        metrics.add("trimmed_tokens", view.trimmed_tokens)
+    if decision.reply_tokens is not None:
+        metrics.add("overflow", 1, "answer")
+    if decision.would_trim_tokens:
+        metrics.add("overflow", 1, "observed")

@@ -1,0 +1,1 @@
+"""Memory on another machine: the link to it, and the turns that wait for it."""

@@ -1,0 +1,38 @@
+"""`palimpsest open` finds the page of a running proxy, and says why there is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from palimpsest.commands.open import path_of
+
+from tests.running import ROOT, free_port
+
+
+@pytest.mark.parametrize(
+    ("named", "path"),
+    [
+        ("", "/memory/"),
+        ("t-08a9", "/memory/turns/t-08a9"),
+        ("c-5b0c", "/memory/conversations/c-5b0c"),
+        ("my talk/1?x", "/memory/conversations/my%20talk%2F1%3Fx"),
+    ],
+)
+def test_a_turn_a_conversation_or_the_first_page_is_opened(named: str, path: str) -> None:
+    assert path_of(named) == path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("setting", "status", "why"), [("true", 1, "palimpsest serve"), ("false", 2, "page.enabled is false")]
+)
+def test_where_there_is_no_page_it_is_said_why(tmp_path: Path, setting: str, status: int, why: str) -> None:
+    (tmp_path / "palimpsest.yaml").write_text(f"page: {{enabled: {setting}}}\n")
+    command = [sys.executable, "-m", "palimpsest", "open", "--port", str(free_port())]
+    command += ["--data", str(tmp_path / "data"), "--config", str(tmp_path / "palimpsest.yaml")]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (status, "")
+    assert why in ended.stderr

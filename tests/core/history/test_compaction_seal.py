@@ -1,0 +1,53 @@
+"""A sealed reference is read by whom it was made for, unchanged and in time; nobody else gets anything out of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.core.history.compaction_seal import CompactionSeal, seal, unseal
+from palimpsest.domain.errors import CompactionRefused
+from palimpsest.wire.own_compaction import PREFIX
+
+from tests.examples import examples
+
+TURN = "t-00112233445566aa"
+MADE_AT, GOOD_SECONDS = 1_800_000_000.0, 60.0
+KEY, OTHER = (tenant_key(b"secret" * 8, name) for name in ("ann", "bob"))
+SEALED = seal(TURN, MADE_AT, GOOD_SECONDS, KEY)
+
+
+def code(text: str, now: float = MADE_AT, key: bytes = KEY) -> str:
+    with pytest.raises(CompactionRefused) as refused:
+        unseal(text, now, key)
+    return refused.value.code
+
+
+def test_it_names_its_turn_as_long_as_it_is_good() -> None:
+    read = CompactionSeal(TURN, int(MADE_AT), int(MADE_AT + GOOD_SECONDS))
+    assert SEALED.startswith(PREFIX)
+    assert unseal(SEALED, MADE_AT, KEY) == unseal(SEALED, MADE_AT + GOOD_SECONDS, KEY) == read
+    assert code(SEALED, MADE_AT + GOOD_SECONDS + 1) == "compaction_item_expired"
+
+
+def test_another_tenant_cannot_read_it_and_is_not_told_that_it_exists() -> None:
+    assert code(SEALED, key=OTHER) == code(PREFIX + "bm90aGluZw", key=OTHER) == "compaction_item_invalid"
+    assert code(SEALED, MADE_AT + GOOD_SECONDS + 1, OTHER) == "compaction_item_invalid"
+
+
+@settings(max_examples=examples(200))
+@given(st.text())
+def test_what_somebody_made_up_is_refused(text: str) -> None:
+    assert code(PREFIX + text) == "compaction_item_invalid"
+
+
+@pytest.mark.parametrize("at", range(len(PREFIX), len(SEALED)))
+def test_what_was_changed_anywhere_is_refused(at: int) -> None:
+    other = "A" if SEALED[at] != "A" else "Q"
+    changed = SEALED[:at] + other + SEALED[at + 1 :]
+    assert code(changed) == "compaction_item_invalid"
+
+
+def test_the_latest_day_that_can_be_written_is_no_error() -> None:
+    assert unseal(seal(TURN, MADE_AT, 1e12, KEY), MADE_AT, KEY).good_until == 2**32 - 1

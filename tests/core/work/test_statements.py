@@ -1,0 +1,46 @@
+"""Statements in lost messages: decisions, and values under a name."""
+
+import pytest
+from palimpsest.core.work.need import LostText
+from palimpsest.core.work.statements import decisions, values
+
+
+def said(prose: str, role: str = "assistant") -> LostText:
+    return LostText(1, role, prose)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Decision: keep Postgres.",
+        "We settled on the small parser.",
+        "We agreed to drop Windows.",
+        "We will go with uv.",
+    ],
+)
+def test_a_decision_is_the_sentence_that_states_it(sentence: str) -> None:
+    assert [one.strip() for one in decisions(said(f"That took long. {sentence} More tomorrow."))] == [sentence]
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "I decided nothing yet.",
+        "Let me look at it.",
+        "```\nDecision: keep it.\n```",
+        "> We settled on a port.",
+        "Do we keep it?",
+    ],
+)
+def test_other_sentences_code_and_quotations_state_none(prose: str) -> None:
+    assert decisions(said(prose)) == []
+
+
+def test_a_value_comes_with_what_it_is_of() -> None:
+    prose = "It listens on port 7431, with a backoff of 2, 8 and 30 seconds; 12 people came, and it took 0.12 seconds."
+    assert values(said(prose)) == ["port 7431", "backoff of 2, 8 and 30 seconds"]
+
+
+@pytest.mark.parametrize("text", [said("port 7431", "tool"), said("<notice>port 7431</notice>", "user")])
+def test_what_a_tool_or_a_client_wrote_states_nothing(text: LostText) -> None:
+    assert values(text) == [] and decisions(text) == []

@@ -1,0 +1,90 @@
+"""Connections wait for the server as seldom as they can, and need nothing that a pooler does not keep."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from palimpsest.store.engine import Transaction
+from palimpsest.store.engine.postgres import connection
+from palimpsest.store.engine.postgres.database import Database
+from palimpsest.store.journal import Journal
+
+from tests.poolers import running_pooler
+from tests.relay import relayed
+from tests.servers import Server
+from tests.talking import Talk, heard, record, user
+
+pytestmark = pytest.mark.slow
+
+MOST_ROUND_TRIPS = 4  # of a turn, written in one transaction
+TEXT = "The scanner in hall nine reports error E7706 whenever its lamp is older than two years."
+
+
+@pytest.fixture(scope="module")
+def pooler(server: Server) -> Iterator[int]:
+    with running_pooler(server) as port:
+        yield port
+
+
+@pytest.fixture
+async def pooled(server: Server, pooler: int) -> AsyncIterator[list[Database]]:
+    """Two processes' databases behind a pooler, which has fewer connections than they."""
+    url = server.new_database("empty").replace(f":{server.port}/", f":{pooler}/")
+    databases = [Database(url), Database(url)]
+    for database in databases:
+        await database.open()
+    yield databases
+    for database in databases:
+        await database.close()
+
+
+async def test_a_turn_takes_few_round_trips(server: Server) -> None:
+    with relayed(server.new_database("empty")) as (url, relay):
+        database = Database(url)
+        await database.open()
+        journal, talk = Journal(database), Talk(Journal(database))
+        for number in range(3):
+            await talk.say(f"{number}: {TEXT}")
+        asked = record((*talk.history, user("And the lamp of hall ten?")), talk.head)
+        before = relay.round_trips
+        await journal.write([asked], [heard(asked, "It was replaced in May.")])
+        assert 0 < relay.round_trips - before <= MOST_ROUND_TRIPS
+        await database.close()
+
+
+async def test_rows_are_written_once_each_and_in_order_however_many_there_are(server: Server) -> None:
+    database = Database(server.new_database("empty"))
+    await database.open()
+    rows = [(number, f"tenant {number}") for number in range(1, 2 * connection.MOST_ROWS + 8)]
+    await database.write([("INSERT INTO tenant(id, name) VALUES (?, ?)", rows)])
+    assert await database.read("SELECT id, name FROM tenant ORDER BY id") == rows
+    await database.close()
+
+
+async def test_behind_a_pooler_processes_do_not_mistake_each_others_statements(pooled: list[Database]) -> None:
+    """Each asks in an order of its own, so that a statement that was prepared under a name would be another one."""
+    sums = [f"SELECT CAST({number} AS BIGINT) + CAST(? AS BIGINT)" for number in range(8)]
+
+    async def ask(database: Database, number: int) -> bool:
+        return await database.read(sums[number % 8], (1000,)) == [(1000 + number % 8,)]
+
+    answers = await asyncio.gather(*(ask(pooled[number % 2], number * (1 + number % 2)) for number in range(80)))
+    assert all(answers)
+
+
+async def test_behind_a_pooler_settings_end_with_the_transaction(pooled: list[Database]) -> None:
+    named = "SELECT current_setting('statement_timeout'), current_setting('transaction_read_only')"
+    writes = await pooled[0].transact(lambda transaction: transaction.read(named))
+    assert (writes, await pooled[1].read(named)) == ([("2min", "off")], [("30s", "on")])
+
+
+async def test_behind_a_pooler_writers_of_a_tenant_wait_for_each_other(pooled: list[Database]) -> None:
+    def add(transaction: Transaction) -> list[int]:
+        given = [*transaction.new_ids("tenant", 3)]
+        transaction.write("INSERT INTO tenant(id, name) VALUES (?, ?)", [(id, f"{id}") for id in given])
+        return given
+
+    given = await asyncio.gather(*(pooled[number % 2].transact(add, lambda ask: ["a"]) for number in range(20)))
+    assert await pooled[0].read("SELECT id FROM tenant ORDER BY id") == sorted((id,) for some in given for id in some)
