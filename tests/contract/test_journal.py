@@ -7,7 +7,19 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from palimpsest.domain import Block, BlockKind, Clues, Continuation, Ending, HeadFlag, LinkKind, Role, Seen
+from palimpsest.domain import (
+    Bare,
+    Block,
+    BlockKind,
+    Clues,
+    Continuation,
+    Ending,
+    HeadFlag,
+    LinkKind,
+    NewCut,
+    Role,
+    Seen,
+)
 from palimpsest.store.engine import Engine
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
@@ -275,6 +287,22 @@ async def test_block_of_a_refused_request_is_gone_and_what_it_shed_is_back(journ
     await journal.write([asked])
     await journal.write(answers=[heard(asked, None, Ending.REFUSED)])
     assert [s.block.text for s in (await newest(journal, talk.history)).blocks] == ["first"]
+
+
+@pytest.mark.parametrize("is_together", [True, False])
+async def test_cut_of_a_request_that_was_sent_once_more_is_kept_whenever_its_answer_is_written(
+    journal: Journal, is_together: bool
+) -> None:
+    asked = record(HELLO)
+    said = heard(asked, "hi there")
+    said = replace(said, answer=replace(said.answer, bare=Bare(7, {}, NewCut(drops=((1, 1),)))))
+    if is_together:
+        await journal.write([asked], [said])
+    else:
+        await journal.write([asked])
+        await journal.write(answers=[said])
+    head = await newest(journal, HELLO)
+    assert head.cut.drops == ((head.occurrences[0], head.occurrences[0]),)
 
 
 # --- refused -----------------------------------------------------------------------------------------

@@ -81,16 +81,16 @@ def write_answers(
     opened = {key: replace(turn, retirement=max(turn.retirement, retired.get(turn.number, 0))) for key, turn in turns}
     heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in opened}
     bare = [(opened[key], heard.answer.bare) for key, heard in heard_of.items() if heard.answer.bare]
-    _write_bare(transaction, bare)
     refused = [
         opened[key]
         for key, heard in heard_of.items()
         if heard.answer.ending is Ending.REFUSED
         or (heard.answer.ending is Ending.UNANSWERED and not _is_known(transaction, opened[key].tenant))
     ]
-    if refused:
-        unwritten.write(transaction)  # so that it can be taken back
+    if refused or any(sent.cut != NewCut() for _, sent in bare):
+        unwritten.write(transaction)  # so that it can be taken back, and a cut names what it leaves out
         unwritten = NOTHING
+    _write_bare(transaction, bare)
     taken_back = {turn.number for turn in refused}
     ended = [(opened[key], heard) for key, heard in heard_of.items() if opened[key].number not in taken_back]
     told = [(turn, heard, _kept(turn, heard.entry)) for turn, heard in ended if heard.entry]
