@@ -23,9 +23,9 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-from palimpsest.core.work.account import Lost, changed_files, heads_of, sorted_calls
+from palimpsest.core.work.account import LostMessage, changed_files, heads_of, sorted_calls
 from palimpsest.core.work.names import names
-from palimpsest.core.work.need import WEIGHTS, mentioned, signals, words
+from palimpsest.core.work.need import WEIGHTS, name_mentions, signals, words
 from palimpsest.evaluation.bench_work import MESSAGE_CHARS, MIN_MESSAGES, Cut, cuts, held, text_of
 from palimpsest.evaluation.datasets import read
 from palimpsest.memory.recall.lost_work import READ_CHARS
@@ -68,12 +68,12 @@ class Row:
 def row(cut: Cut) -> Row:
     lost, room = [], READ_CHARS
     for at, one in reversed([*enumerate(cut.lost)]):
-        lost.append(Lost(at, one.role, text_of(one)[:MESSAGE_CHARS]))
+        lost.append(LostMessage(at, one.role, text_of(one)[:MESSAGE_CHARS]))
         room -= len(lost[-1].text)
         if room < 0:
             break
     texts, done = sorted_calls(lost[::-1])
-    mentions = mentioned(texts, heads_of(done, texts), names(cut.visible))
+    mentions = name_mentions(texts, heads_of(done, texts), names(cut.visible))
     unseen = [name for name in mentions if name not in cut.visible]
     known, changed = words([cut.visible]), changed_files(done)
     rows = [signals(name, mentions[name], len(texts), known, changed) for name in unseen]

@@ -12,22 +12,22 @@ import orjson
 from palimpsest.core.archive.chunking import digest
 from palimpsest.domain import (
     Answer,
+    AnswerRecord,
     Clues,
     Ending,
     Entry,
     Event,
     Fingerprint,
     Head,
-    Heard,
     Json,
+    KnownHistory,
     LinkKind,
     NewMessage,
+    ParentListing,
     Record,
     Role,
-    Seen,
     Shape,
     Turn,
-    Whole,
 )
 from palimpsest.store.journal import Journal
 from palimpsest.wire.message import read_message
@@ -85,7 +85,7 @@ def record(
     whole = None
     if head and kept == [*enumerate(head.occurrences, kept[0][0] if kept else 0)] and "kept" not in more:
         behind = all(e.new.message.is_instruction or e.new.position > kept[-1][0] for e in new)
-        whole = Whole(kept[0][0], head.occurrences) if kept and behind else None
+        whole = ParentListing(kept[0][0], head.occurrences) if kept and behind else None
     links = [(LinkKind.MESSAGE, e.new.fingerprint.full) for e in new if e.new.message.role in ("user", "assistant")]
     turn = Turn(
         id=f"turn-{next(_serial)}",
@@ -108,15 +108,15 @@ def record(
     return Record(replace(turn, **more), tuple(new))
 
 
-def heard(asked: Record, text: str | None, ending: Ending = Ending.COMPLETE) -> Heard:
+def heard(asked: Record, text: str | None, ending: Ending = Ending.COMPLETE) -> AnswerRecord:
     """The answer to a request; links as its own `ANSWER`."""
     turn = asked.turn
     if text is None:
-        return Heard(Answer(turn.id, ending, created_at=NOW), None, turn.tenant)
+        return AnswerRecord(Answer(turn.id, ending, created_at=NOW), None, turn.tenant)
     said = entry(turn.tenant, {"role": "assistant", "content": text}, -1, role=turn.role)
     links = ((LinkKind.ANSWER, said.new.fingerprint.full),)
     answer = Answer(turn.id, ending, said.new.message, said.new.fingerprint, 2, links, 17, NOW)
-    return Heard(answer, said, turn.tenant)
+    return AnswerRecord(answer, said, turn.tenant)
 
 
 def user(text: str) -> Json:
@@ -131,7 +131,7 @@ def system(text: str) -> Json:
     return {"role": "system", "content": text}
 
 
-async def look(journal: Journal, messages: Iterable[Json], tenant: str = "acme") -> Seen:
+async def look(journal: Journal, messages: Iterable[Json], tenant: str = "acme") -> KnownHistory:
     """What the journal knows of these messages."""
     prints = tuple(print_of(tenant, raw).full for raw in messages)
     return await journal.seen(Clues(tenant, {LinkKind.MESSAGE: prints, LinkKind.ANSWER: prints}))

@@ -44,12 +44,12 @@ from palimpsest.memory.recording.attempt import Attempt, UnreadAttempts
 from palimpsest.memory.recording.deferred_turn import DeferredTurn
 from palimpsest.memory.recording.memory_spans import search_span, tell_search
 from palimpsest.memory.request.arrival import Arrival, Arrivals
-from palimpsest.memory.request.compactions import Answered, Compactions, WrittenOut
+from palimpsest.memory.request.compactions import CompactionAnswer, Compactions, WrittenOut
 from palimpsest.memory.request.decider import LATE_SECONDS, Decider
 from palimpsest.memory.request.forwarding import prepared, rendered, untouched
 from palimpsest.memory.request.model_windows import ModelWindows
-from palimpsest.memory.request.refusals import Refusals, Sent, count_overflow
-from palimpsest.memory.request.request_reader import Passed, RequestReader, skipped
+from palimpsest.memory.request.refusals import Refusals, SentRequest, count_overflow
+from palimpsest.memory.request.request_reader import RequestReader, UntouchedRequest, skipped
 from palimpsest.memory.request.sized_executor import INLINE_BYTES, SizedExecutor
 from palimpsest.memory.service import MemoryService
 from palimpsest.memory.timeouts import await_for
@@ -336,7 +336,7 @@ class Pipeline:
         earlier = self._unread.before(attempt)  # one of them may be read, and not be on the disk, when this one is
         turn_id = attempt.turn_id if arrival.mode is Mode.ON else ""
         read = await self._reader.read(arrival, LATE_SECONDS, turn_id)
-        if isinstance(read, Passed):
+        if isinstance(read, UntouchedRequest):
             return untouched(arrival.body, read.note, read.model or await self._model(arrival.body))
         request, upstream = self._request(read, arrival, attempt.compacted)
         read_ms = 1000 * (perf_counter() - begun)
@@ -379,7 +379,7 @@ class Pipeline:
 
     async def _compacted(
         self, attempt: Attempt, decision: Decision, turn: Turn | None, window_tokens: int
-    ) -> Answered | None:
+    ) -> CompactionAnswer | None:
         """The compaction that a request asks for; None: it asks for none, or the provider is asked."""
         arrival = attempt.arrival
         is_behind = self._archivist.is_behind(arrival.tenant)
@@ -402,7 +402,7 @@ class Pipeline:
         upstream: str,
         turn: Turn | None,
         body: bytes,
-        answered: Answered | None,
+        answered: CompactionAnswer | None,
     ) -> Prepared:
         """What is sent, and as what it is archived. It waits for nothing, so both are the same decision."""
         arrival = attempt.arrival
@@ -420,7 +420,7 @@ class Pipeline:
         without = None
         if not attempt.was_forwarded:
             count_overflow(decision, self._metrics)
-            sent = Sent(request, decision, arrival.wire, upstream, turn, has_changed=body != arrival.body)
+            sent = SentRequest(request, decision, arrival.wire, upstream, turn, has_changed=body != arrival.body)
             if sent.has_changed or self._policy.overflow != "forward":
                 without = functools.partial(self._without, sent)
         listen = functools.partial(self._archivist.listen, turn, arrival.wire) if turn else None
@@ -457,7 +457,7 @@ class Pipeline:
             await asyncio.wait(waited_for, timeout=seconds)
         return all(commit.done() for commit in waited_for) and not any(late.is_dropped for late in earlier)
 
-    async def _without(self, sent: Sent, refusal: TooLong) -> Prepared | None:
+    async def _without(self, sent: SentRequest, refusal: TooLong) -> Prepared | None:
         """What to send instead, since the upstream finds a request too long; None: nothing. Never raises."""
         try:
             return await self._refusals.shorter(sent, refusal)
@@ -473,7 +473,7 @@ class Pipeline:
             if "" in self._rules.off_for or arrival.mode is Mode.OFF:
                 return Prepared(body, model=model)
             read = await self._reader.read(arrival, LATE_SECONDS)
-            if isinstance(read, Passed):
+            if isinstance(read, UntouchedRequest):
                 return Prepared(body, model=model)
             request, _ = self._request(read, arrival)
             decision = await self._decider.decide_bare(request, math.inf)

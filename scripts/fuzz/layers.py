@@ -28,7 +28,7 @@ from palimpsest.pipeline import Pipeline
 from palimpsest.settings.load import read_yaml, shipped
 from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.metrics import Metrics
-from palimpsest.wire.layout import known_of, layout_of
+from palimpsest.wire.layout import known_body, layout_of
 from palimpsest.wire.registry import WIRES
 
 from scripts.fuzz.bodies import PATHS, Sent, Talk, plainly_written
@@ -70,7 +70,7 @@ class Wires:
         wire, body = WIRES[PATHS[sent.wire]], sent.plain
         try:
             before = self._before.get(sent.wire)
-            known = before and known_of(body, before, wire.LISTED, wire.FOLDS)
+            known = before and known_body(body, before, wire.LISTED, wire.FOLDS)
             chat = wire.parse(body, known or None)
             if known is None:
                 chat = replace(chat, layout=layout_of(body, chat.raw, wire.LISTED))

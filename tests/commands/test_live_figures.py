@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import inf
 
 import pytest
-from palimpsest.commands.live_figures import Reading, figures, percentile_ms, reading
+from palimpsest.commands.live_figures import MetricsSample, figures, parse_metrics, percentile_ms
 from palimpsest.telemetry.metrics import Metrics
 
 
-def read(metrics: Metrics, at: float) -> Reading:
-    return reading(metrics.render().decode(), at)
+def read(metrics: Metrics, at: float) -> MetricsSample:
+    return parse_metrics(metrics.render().decode(), at)
 
 
 def test_rates_and_shares_are_of_what_happened_between_two_readings() -> None:

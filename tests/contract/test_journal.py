@@ -8,17 +8,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from palimpsest.domain import (
-    Bare,
     Block,
     BlockKind,
     Clues,
     Continuation,
     Ending,
     HeadFlag,
+    KnownHistory,
     LinkKind,
     NewCut,
+    ResentTurn,
     Role,
-    Seen,
 )
 from palimpsest.store.engine import Engine
 from palimpsest.store.engine.sqlite.database import Database
@@ -53,7 +53,7 @@ async def test_head_is_the_history_and_the_answer_without_instructions(journal: 
     assert [stored[o].raw for o in head.occurrences] == said
 
 
-def at_once(database: Engine, seen: Seen) -> tuple[Seen | None, ...]:
+def at_once(database: Engine, seen: KnownHistory) -> tuple[KnownHistory | None, ...]:
     """What may be found without waiting: on a server that is nothing."""
     return (seen,) if database.ask_at_once(lambda ask: True) else (None,)
 
@@ -71,8 +71,8 @@ async def test_a_turn_that_is_the_newest_state_is_found_with_all_links_of_its_an
     assert journal.head_at_once(Continuation("acme", first.turn.id, fingerprint)) in at_once(database, stands)
     assert stands.heads == (await look(journal, HELLO)).heads
     assert [(link.kind, link.conversation) for link in stands.links] == [(LinkKind.ANSWER, "c-1")]
-    assert await journal.head(Continuation("other", first.turn.id, fingerprint)) == Seen()
-    assert await journal.head(Continuation("acme", "t-unknown", fingerprint)) == Seen()
+    assert await journal.head(Continuation("other", first.turn.id, fingerprint)) == KnownHistory()
+    assert await journal.head(Continuation("acme", "t-unknown", fingerprint)) == KnownHistory()
     elsewhere = record([user("hello"), assistant("hi there"), user("more")], conversation="c-2")
     elsewhere = replace(elsewhere, turn=replace(elsewhere.turn, links=((LinkKind.MESSAGE, fingerprint),)))
     await journal.write([elsewhere])
@@ -80,8 +80,8 @@ async def test_a_turn_that_is_the_newest_state_is_found_with_all_links_of_its_an
     assert {link.conversation for link in links} == {"c-1", "c-2"}
     later = record([*HELLO, assistant("hi there"), user("more")], stands.heads[0])
     await journal.write([later])
-    assert await journal.head(Continuation("acme", first.turn.id, fingerprint)) == Seen()
-    assert journal.head_at_once(Continuation("acme", first.turn.id, fingerprint)) in at_once(database, Seen())
+    assert await journal.head(Continuation("acme", first.turn.id, fingerprint)) == KnownHistory()
+    assert journal.head_at_once(Continuation("acme", first.turn.id, fingerprint)) in at_once(database, KnownHistory())
 
 
 async def test_answers_are_found_by_their_names_inside_their_tenant(journal: Journal) -> None:
@@ -295,7 +295,7 @@ async def test_cut_of_a_request_that_was_sent_once_more_is_kept_whenever_its_ans
 ) -> None:
     asked = record(HELLO)
     said = heard(asked, "hi there")
-    said = replace(said, answer=replace(said.answer, bare=Bare(7, {}, NewCut(drops=((1, 1),)))))
+    said = replace(said, answer=replace(said.answer, bare=ResentTurn(7, {}, NewCut(drops=((1, 1),)))))
     if is_together:
         await journal.write([asked], [said])
     else:

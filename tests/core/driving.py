@@ -36,6 +36,7 @@ from palimpsest.domain import (
     Head,
     HeadFlag,
     Json,
+    KnownHistory,
     Lineage,
     Link,
     LinkKind,
@@ -44,7 +45,6 @@ from palimpsest.domain import (
     Query,
     Recalled,
     Role,
-    Seen,
     StoredBlock,
     Trim,
     Turn,
@@ -177,7 +177,7 @@ class Journal:
             case _:
                 return None
 
-    def seen(self, clues: Clues) -> Seen:
+    def seen(self, clues: Clues) -> KnownHistory:
         links = [
             link
             for kind, prints in clues.prints.items()
@@ -186,9 +186,9 @@ class Journal:
         ]
         found = {link.conversation for link in links}
         heads = tuple(self._with_blocks(head) for head in self.heads.values() if head.conversation in found)
-        return Seen(tuple(dict.fromkeys(links)), heads)
+        return KnownHistory(tuple(dict.fromkeys(links)), heads)
 
-    def head(self, asked: Continuation) -> Seen:
+    def head(self, asked: Continuation) -> KnownHistory:
         number = self.numbers.get(asked.turn, 0)
         head = self.heads.get(number)
         kinds = (LinkKind.ANSWER, LinkKind.MESSAGE)
@@ -196,7 +196,7 @@ class Journal:
         of_it = [one for one in self.heads.values() if head and one.conversation == head.conversation]
         heads = [self._with_blocks(one) for one in of_it]
         heads.sort(key=lambda one: -one.turn)
-        return Seen(links, tuple(heads)) if heads and heads[0].turn == number else Seen()
+        return KnownHistory(links, tuple(heads)) if heads and heads[0].turn == number else KnownHistory()
 
     def write(self, turn: Turn, answer: Message, answer_id: str, key: bytes) -> None:
         """Keep a turn with its answer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from palimpsest.core.archive.chunking import WISHES, judged, tells
+from palimpsest.core.archive.chunking import WISHES, certainty_of, judged
 from palimpsest.core.recall.ranking import Floats, PassageTable
 
 NOW = 1_700_000_000.0
@@ -56,7 +56,7 @@ def shelf(
         consequence=np.ones(count),
         speakers=np.array([names[name] for name in speakers] or [0] * count),
         users=np.isin(np.arange(count), list(users)),
-        tells=np.array([tells(judged(text, "user")) for text in said]),
+        tells=np.array([certainty_of(judged(text, "user")) for text in said]),
         wishes=np.array([WISHES in judged(text, "user") for text in said], np.bool_),
         names=names,
         vectors=np.zeros((count, DIMENSIONS), np.float32),

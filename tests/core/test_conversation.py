@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from palimpsest.core.block.fact_lines import told, told_value
+from palimpsest.core.block.fact_lines import told_statements, told_value
 from palimpsest.core.conversation import (
     Foreseen,
     Lookup,
@@ -32,6 +32,7 @@ from palimpsest.domain import (
     Head,
     HeadFlag,
     Json,
+    KnownHistory,
     Link,
     LinkKind,
     Memory,
@@ -41,7 +42,6 @@ from palimpsest.domain import (
     Reach,
     Recalled,
     Role,
-    Seen,
     StoredBlock,
     Tier,
 )
@@ -80,7 +80,7 @@ class Answers:
 
     def __init__(
         self,
-        *seen: Seen | Exception,
+        *seen: KnownHistory | Exception,
         recalled: Recalled | Exception = NOTHING,
         standing: CurrentFacts | Exception = CurrentFacts(),  # noqa: B008
     ) -> None:
@@ -95,7 +95,7 @@ class Answers:
         self.asked.append(asked)
         match asked:
             case Clues():
-                return self._seen.pop(0) if self._seen else Seen()
+                return self._seen.pop(0) if self._seen else KnownHistory()
             case StoredMessages():
                 return self.messages
             case Query():
@@ -117,7 +117,7 @@ def body(*messages: Json, **more: object) -> Json:
     return {"model": "large", "messages": list(messages)} | more
 
 
-def seen_of(rules: Rules, messages: list[Json], **changes: object) -> Seen:
+def seen_of(rules: Rules, messages: list[Json], **changes: object) -> KnownHistory:
     """A store that holds exactly these messages, in one conversation whose answers passed here."""
     request = request_of(body(*messages), rules)
     prints, flags = request.reading.history_prints, {"user": HeadFlag.USER, "tool": HeadFlag.TOOL}
@@ -133,7 +133,7 @@ def seen_of(rules: Rules, messages: list[Json], **changes: object) -> Seen:
         request_length=len(prints) - 1,
     )
     links = [Link(LinkKind.ANSWER, fingerprint.full, "c-home", Role.MAIN, 1) for fingerprint in prints]
-    return Seen(tuple(links), (replace(head, **changes),))  # type: ignore[arg-type]
+    return KnownHistory(tuple(links), (replace(head, **changes),))  # type: ignore[arg-type]
 
 
 def decided(request: Request, rules: Rules, answers: Callable[[Lookup], object]) -> Decision:
@@ -148,14 +148,14 @@ def rules() -> Rules:
 
 
 @pytest.fixture
-def known(rules: Rules) -> Seen:
+def known(rules: Rules) -> KnownHistory:
     return seen_of(rules, PAST)
 
 
 # --- what is looked up -----------------------------------------------------------------------------
 
 
-def test_calm_request_asks_once_and_adds_nothing(rules: Rules, known: Seen):
+def test_calm_request_asks_once_and_adds_nothing(rules: Rules, known: KnownHistory):
     answers = Answers(known)
     decision = decided(request_of(body(*PAST, user(QUESTION)), rules), rules, answers)
     assert [type(asked) for asked in answers.asked] == [Clues]
@@ -174,7 +174,7 @@ def test_older_messages_are_looked_up_only_where_the_newest_are_not_known(rules:
     assert LinkKind.MESSAGE not in few.asked[1].prints  # type: ignore[union-attr]
 
 
-def test_question_of_a_compaction_is_foreseen_before_echoes_are_looked_up(rules: Rules, known: Seen):
+def test_question_of_a_compaction_is_foreseen_before_echoes_are_looked_up(rules: Rules, known: KnownHistory):
     answers = Answers(known)
     decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, answers)
     assert [type(asked) for asked in answers.asked] == [Clues, Foreseen, Clues, Query]
@@ -195,7 +195,7 @@ def test_last_question_that_a_compaction_took_away_is_asked_of_the_journal(rules
 # --- what is decided -------------------------------------------------------------------------------
 
 
-def test_compaction_gets_a_block_in_the_message_that_asks(rules: Rules, known: Seen):
+def test_compaction_gets_a_block_in_the_message_that_asks(rules: Rules, known: KnownHistory):
     request = request_of(body(system("Hi."), *PAST[4:], user(QUESTION)), rules)
     decision = decided(request, rules, Answers(known, recalled=FOUND))
     assert (decision.lineage.event, decision.note) == (Event.TRUNCATE, None)
@@ -205,19 +205,21 @@ def test_compaction_gets_a_block_in_the_message_that_asks(rules: Rules, known: S
 
 
 @pytest.mark.parametrize("recalled", [NOTHING, replace(FOUND, candidates=())])
-def test_nothing_relevant_says_so(rules: Rules, known: Seen, recalled: Recalled):
+def test_nothing_relevant_says_so(rules: Rules, known: KnownHistory, recalled: Recalled):
     decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, Answers(known, recalled=recalled))
     assert (decision.note, decision.insertions, decision.recalled) == (Note.NOTHING_RELEVANT, (), recalled)
 
 
 @pytest.mark.parametrize("recalled", [FOUND, NOTHING, replace(FOUND, candidates=())])
-def test_recall_that_came_before_the_index_says_so_whatever_it_found(rules: Rules, known: Seen, recalled: Recalled):
+def test_recall_that_came_before_the_index_says_so_whatever_it_found(
+    rules: Rules, known: KnownHistory, recalled: Recalled
+):
     early = replace(recalled, unindexed=12, eligible=16)
     decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, Answers(known, recalled=early))
     assert (decision.note, bool(decision.insertions)) == (Note.INDEXING, recalled is FOUND)
 
 
-def test_block_that_does_not_fit_into_the_window_is_left_out(rules: Rules, known: Seen):
+def test_block_that_does_not_fit_into_the_window_is_left_out(rules: Rules, known: KnownHistory):
     counted = replace(rules, count=lambda text, model: 1_000_000)
     request = request_of(body(*PAST[4:], user(QUESTION)), counted)
     decision = decided(request, counted, Answers(known, recalled=FOUND))
@@ -257,7 +259,7 @@ def reminded(rules: Rules, answers: Answers, *messages: Json, found: object = (W
     return decided(request, rules, answers)
 
 
-def test_passage_that_somebody_asked_for_comes_whole_and_before_what_is_recalled(rules: Rules, known: Seen):
+def test_passage_that_somebody_asked_for_comes_whole_and_before_what_is_recalled(rules: Rules, known: KnownHistory):
     decision = reminded(rules, Answers(known, recalled=FOUND), *PAST[4:], user(QUESTION))
     assert decision.recalled is not None and decision.block is not None
     assert [one.memory.id for one in decision.recalled.candidates] == [5, 1]
@@ -266,7 +268,7 @@ def test_passage_that_somebody_asked_for_comes_whole_and_before_what_is_recalled
     assert [one["why"] for one in decision.explain["candidates"]] == ["somebody asked for it", ""]
 
 
-def test_passage_that_somebody_asked_for_comes_where_nothing_else_would(rules: Rules, known: Seen):
+def test_passage_that_somebody_asked_for_comes_where_nothing_else_would(rules: Rules, known: KnownHistory):
     lost = seen_of(rules, PAST[4:], lost=(50, 51))
     decision = reminded(rules, Answers(lost), *PAST[4:], user("Thanks!"))
     assert (decision.reminders, decision.note) == ((5,), None)
@@ -277,18 +279,18 @@ def test_passage_that_somebody_asked_for_comes_where_nothing_else_would(rules: R
 
 
 @pytest.mark.parametrize("found", [(), TimeoutError()])
-def test_passage_that_is_gone_or_cannot_be_read_changes_nothing(rules: Rules, known: Seen, found: object):
+def test_passage_that_is_gone_or_cannot_be_read_changes_nothing(rules: Rules, known: KnownHistory, found: object):
     decision = reminded(rules, Answers(known, recalled=FOUND), *PAST[4:], user(QUESTION), found=found)
     assert (decision.reminders, decision.note, ANSWER in decision.insertions[0].text) == ((), None, True)
 
 
-def test_passage_that_the_model_sees_is_not_added(rules: Rules, known: Seen):
+def test_passage_that_the_model_sees_is_not_added(rules: Rules, known: KnownHistory):
     seen = replace(WANTED, memory=replace(WANTED.memory, occurrence=100))
     decision = reminded(rules, Answers(known), *PAST, user(QUESTION), found=(seen,))
     assert (decision.reminders, decision.note, decision.insertions) == ((), Note.CALM, ())
 
 
-def test_passage_waits_while_tools_work_and_while_there_is_no_room(rules: Rules, known: Seen):
+def test_passage_waits_while_tools_work_and_while_there_is_no_room(rules: Rules, known: KnownHistory):
     loop = [*PAST, user("Read it."), calling(("1", "read_file", {})), tool("1", "done")]
     assert reminded(rules, Answers(seen_of(rules, loop[:-1])), *loop).reminders == ()
     full = replace(rules, count=lambda text, model: 1_000_000)
@@ -302,11 +304,13 @@ def test_passage_is_told_once(rules: Rules):
     assert decision.reminders == ()
 
 
-def test_side_request_serves_a_conversation_and_gets_nothing(rules: Rules, known: Seen):
+def test_side_request_serves_a_conversation_and_gets_nothing(rules: Rules, known: KnownHistory):
     beside = [system("You generate titles for conversations."), user("Generate a short title for this conversation.")]
     spoken = user("\n".join(f"{m['role']}: {m['content']}" for m in PAST))
     phrases = tuple(replace(link, kind=LinkKind.PHRASE) for link in known.links)
-    decision = decided(request_of(body(*beside, spoken), rules), rules, Answers(Seen(), Seen(phrases, known.heads)))
+    decision = decided(
+        request_of(body(*beside, spoken), rules), rules, Answers(KnownHistory(), KnownHistory(phrases, known.heads))
+    )
     assert (decision.lineage.role, decision.conversation) == (Role.SIDE, "c-home")
     assert (decision.note, decision.insertions) == (Note.SIDE_REQUEST, ())
 
@@ -335,7 +339,7 @@ def test_sub_agent_that_shares_the_id_of_whom_it_serves_has_a_conversation_of_it
     request = request_of(body(user("Look for the port.")), rules, headers, new_id="own")
     serving = replace(request, speaker=replace(request.speaker, subagent_hint=True, parent_ids=("client:1",)))
     link = Link(LinkKind.CLIENT_ID, 1, whom, Role.MAIN, 1)
-    decision = decided(serving, rules, Answers(Seen(), Seen((link,))))
+    decision = decided(serving, rules, Answers(KnownHistory(), KnownHistory((link,))))
     assert (decision.lineage.role, decision.lineage.parent, decision.conversation) == (Role.SUBAGENT, whom, "c-own")
 
 
@@ -496,7 +500,7 @@ def test_fact_that_the_conversation_states_is_not_told_in_it():
     assert talk.core.decisions[-1].explain["facts"] == {"told": [], "left_out": {"its message is in the request": 1}}
 
 
-def test_facts_stand_in_front_of_what_is_recalled(known: Seen):
+def test_facts_stand_in_front_of_what_is_recalled(known: KnownHistory):
     rules = rules_of(USE)
     answers = Answers(seen_of(rules, PAST), recalled=FOUND, standing=CurrentFacts((HOME,)))
     decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, answers)
@@ -587,8 +591,8 @@ def test_whatever_happens_blocks_are_repeated_as_they_were_and_nothing_is_told_t
         if decision.block is None:
             continue
         said[carriers[decision.anchor].text] = decision.block.text
-        before = told(stored.block.text for stored in decision.replayed.standing)
-        for statement, holds in told([decision.block.text]).items():
+        before = told_statements(stored.block.text for stored in decision.replayed.standing)
+        for statement, holds in told_statements([decision.block.text]).items():
             is_overruled = " home: " in statement and not statement.endswith(f": {told_value(HOME.fact, before)}")
             assert before.get(statement) is not holds or is_overruled
         lines = [line for line in decision.block.text.splitlines() if line.startswith("fact: ")]
@@ -616,7 +620,7 @@ def test_facts_that_are_only_suggested_change_nothing(steps: list[str]):
 @pytest.mark.parametrize(("failure", "note"), FAILURES)
 @pytest.mark.parametrize("after", [0, 1])
 def test_without_its_history_a_request_is_a_conversation_of_its_own(
-    rules: Rules, known: Seen, failure: Exception, note: Note, after: int
+    rules: Rules, known: KnownHistory, failure: Exception, note: Note, after: int
 ):
     answers = Answers(*[known][:after], failure, recalled=FOUND)
     decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules, new_id="new"), rules, answers)
@@ -642,7 +646,7 @@ def test_without_the_last_question_nothing_is_recalled(rules: Rules):
     assert (decision.note, decision.block) == (Note.FAULT, None)
 
 
-def test_request_that_goes_as_it_came_carries_nothing_and_says_why(rules: Rules, known: Seen):
+def test_request_that_goes_as_it_came_carries_nothing_and_says_why(rules: Rules, known: KnownHistory):
     decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, Answers(known, recalled=FOUND))
     bare = decision.bare(Note.TOO_LONG, 1000)
     assert (bare.insertions, bare.added.tokens, bare.note) == ((), 0, Note.TOO_LONG)

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 import pytest
 from palimpsest.domain import Fact, FactCategory, FactOrigin, FactSource
 from palimpsest.domain.facts import by_tool
-from palimpsest.domain.frozen import described_fields, frozen, shown
+from palimpsest.domain.frozen import described_fields, frozen, json_value
 
 
 @frozen
@@ -42,14 +42,14 @@ HOME = Fact(subject="user", slot="home", value="Oslo", category=FactCategory.IDE
 
 def test_what_is_shown_has_every_described_field_under_its_name_and_no_other() -> None:
     names = [name for name, _ in described_fields(Fact)]
-    assert [*shown(HOME)] == names and {"id", "pinned", "source"} <= {*names}
+    assert [*json_value(HOME)] == names and {"id", "pinned", "source"} <= {*names}
     assert names.count("number") == names.count("place") == names.count("is_pinned") == 0
 
 
 def test_a_value_within_another_shows_only_what_applies() -> None:
-    assert shown(HOME)["source"] == {"origin": "tool", "tool": "api"}
+    assert json_value(HOME)["source"] == {"origin": "tool", "tool": "api"}
     source = FactSource(FactOrigin.MESSAGE, "c-1", "t-1", 7, 0, 4, "user", "Oslo")
-    assert shown(source, has_defaults=False) == {
+    assert json_value(source, has_defaults=False) == {
         **{"origin": "message", "conversation": "c-1", "turn": "t-1", "occurrence": 7, "stop": 4},
         **{"role": "user", "quote": "Oslo"},
     }

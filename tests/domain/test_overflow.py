@@ -7,13 +7,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 from palimpsest.domain import Cut, NewCut
-from palimpsest.domain.overflow import each, ranges
+from palimpsest.domain.overflow import numbers_in, ranges
 
 
 @given(st.sets(st.integers(0, 200)))
 def test_ranges_hold_the_numbers_and_no_others(numbers: set[int]) -> None:
     runs = ranges(numbers)
-    assert list(each(runs)) == sorted(numbers)
+    assert list(numbers_in(runs)) == sorted(numbers)
     assert all(after[0] > before[1] + 1 for before, after in pairwise(runs))
 
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from palimpsest.domain import Json
 from palimpsest.domain.errors import WireError
-from palimpsest.wire.kept import Kept, is_stateless, kept
+from palimpsest.wire.kept import ProviderReferences, is_stateless, provider_references
 
 FILE = {"type": "input_file", "file_id": "file-1"}
 SCHEMA = {
@@ -30,7 +30,7 @@ CALL = {"type": "tool_use", "id": "toolu_1", "name": "open", "input": {"file_id"
     ],
 )
 def test_answers_are_named(body: Json, answers: tuple[str, ...]) -> None:
-    assert kept(orjson.dumps(body)) == Kept(answers, ())
+    assert provider_references(orjson.dumps(body)) == ProviderReferences(answers, ())
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_answers_are_named(body: Json, answers: tuple[str, ...]) -> None:
     ],
 )
 def test_everything_else_is_named_by_its_field(body: Json, field: str) -> None:
-    assert kept(orjson.dumps(body)) == Kept((), (field,))
+    assert provider_references(orjson.dumps(body)) == ProviderReferences((), (field,))
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,20 @@ def test_everything_else_is_named_by_its_field(body: Json, field: str) -> None:
     ],
 )
 def test_what_only_looks_like_it_is_not_named(body: Json) -> None:
-    assert kept(orjson.dumps(body)) == Kept((), ())
+    assert provider_references(orjson.dumps(body)) == ProviderReferences((), ())
 
 
 def test_a_key_that_stands_twice_counts_twice() -> None:
     twice = (
         b'{"previous_response_id": "resp_1", "conversation": "c", "previous_response_id": null, "conversation": null}'
     )
-    assert kept(twice) == Kept(("resp_1",), ("conversation",))
+    assert provider_references(twice) == ProviderReferences(("resp_1",), ("conversation",))
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b'{"a":', b"[" * 100_000])
 def test_what_cannot_be_read_is_said(body: bytes) -> None:
     with pytest.raises(WireError):
-        kept(body)
+        provider_references(body)
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"])

@@ -13,7 +13,7 @@ from palimpsest.domain import Chat, Insertion, Json, Layout
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.ports import Wire
 from palimpsest.wire import chat, messages, responses
-from palimpsest.wire.layout import known_of, layout_of, same_bytes
+from palimpsest.wire.layout import known_body, layout_of, same_bytes
 from palimpsest.wire.registry import WIRES
 
 from tests.examples import examples
@@ -115,7 +115,7 @@ def histories(draw: st.DrawFn, wire: Wire) -> list[bytes]:
 
 
 def read(wire: Wire, body: bytes, before: Chat | None) -> Chat:
-    known = known_of(body, before, wire.LISTED, wire.FOLDS) if before else None
+    known = known_body(body, before, wire.LISTED, wire.FOLDS) if before else None
     read = wire.parse(body, known)
     if known is None:
         object.__setattr__(read, "layout", layout_of(body, read.raw, wire.LISTED))
@@ -197,7 +197,7 @@ def test_no_layout_is_told_where_it_is_in_doubt(body: bytes) -> None:
 def test_what_goes_on_in_doubt_is_read_whole(rest: bytes) -> None:
     opening = b'{"messages":[{"role":"user","content":"a"}'
     before = read(chat, opening + b'],"model":"m"}', None)
-    assert known_of(opening + rest, before, "messages", False) is None
+    assert known_body(opening + rest, before, "messages", False) is None
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_of_results_that_all_begin_alike_each_is_compared_a_few_times(result: st
 
     before = read(messages, body("Hi", "the same"), None)
     changed = _Counted(body("Hello", result))
-    known = known_of(changed, before, "messages", False)
+    known = known_body(changed, before, "messages", False)
     assert known is not None and len(known.apart) == (600 if result == "the same" else 300)
     assert changed.asked < 10 * 600
     assert messages.parse(bytes(changed), known) == messages.parse(bytes(changed))

@@ -13,7 +13,7 @@ from palimpsest.domain import Json
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MetricsSample:
     """The metrics of a proxy at one moment."""
 
     at: float  # seconds, by a clock that only rises
@@ -43,14 +43,14 @@ class Reading:
         return dict(sorted(found.items()))
 
 
-def reading(text: str, at: float) -> Reading:
+def parse_metrics(text: str, at: float) -> MetricsSample:
     """Parse the text of `/metrics`."""
     samples = {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-    return Reading(at, samples)
+    return MetricsSample(at, samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Figures:
         return asdict(self)
 
 
-def figures(before: Reading, now: Reading) -> Figures:
+def figures(before: MetricsSample, now: MetricsSample) -> Figures:
     """Figures of what happened between two readings of one proxy; counters may have been set back by a restart."""
     seconds = max(now.at - before.at, 1e-9)
 

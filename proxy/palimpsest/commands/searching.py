@@ -70,11 +70,11 @@ def _model(given: argparse.Namespace) -> int:
 
     policy = policy_of(given)
     if given.action == "list":
-        terminal.console().print(terminal.models(embedding_models().values(), model.chosen(policy.model)))
+        terminal.console().print(terminal.models(embedding_models().values(), model.chosen_model(policy.model)))
         return DONE
     with terminal.console(is_aside=True).status("looking for the embedding model") as status:
         folder = model.install(policy.model, status.update)
-    terminal.console().print(terminal.safe(f"embedding model {model.chosen(policy.model).name}: {folder}"))
+    terminal.console().print(terminal.safe(f"embedding model {model.chosen_model(policy.model).name}: {folder}"))
     return DONE
 
 

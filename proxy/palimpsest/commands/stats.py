@@ -21,7 +21,7 @@ from palimpsest.console.arguments import DONE, Command, policy_flags, policy_of,
 from palimpsest.console.terminal import safe
 from palimpsest.core.prefix_cache import CACHE_LIFE_SECONDS
 from palimpsest.domain import Rebuild
-from palimpsest.store.turns.costs import By
+from palimpsest.store.turns.costs import CostGrouping
 
 COST_ROWS = 14  # two weeks, or the newest conversations: half a screen
 WATCH_SECONDS = 2.0  # between looks
@@ -52,7 +52,13 @@ def add_commands(command: Command) -> None:
     parser.add_argument(
         "--cost", action="store_true", help="show what requests cost, and why provider caches were rebuilt"
     )
-    parser.add_argument("--by", choices=[*By], default=By.DAY, type=By, help="with --cost: group by this (day)")
+    parser.add_argument(
+        "--by",
+        choices=[*CostGrouping],
+        default=CostGrouping.DAY,
+        type=CostGrouping,
+        help="with --cost: group by this (day)",
+    )
     parser.add_argument(
         "--limit", type=int, default=COST_ROWS, metavar="N", help=f"with --cost: the newest N ({COST_ROWS})"
     )
@@ -91,14 +97,14 @@ def _stats(given: argparse.Namespace) -> int:
     return DONE
 
 
-def report(rows: Sequence[Mapping[str, Any]], by: By) -> RenderableType:
+def report(rows: Sequence[Mapping[str, Any]], by: CostGrouping) -> RenderableType:
     """A table with a line for each row of `costs.costs`, and one of why caches were rebuilt."""
     if not rows:
         return Text("no request has been answered since costs are recorded")
     return Group(_table(rows, by), Text(), *_rebuilds(rows))
 
 
-def _table(rows: Sequence[Mapping[str, Any]], by: By) -> Table:
+def _table(rows: Sequence[Mapping[str, Any]], by: CostGrouping) -> Table:
     """What requests cost, as a table with a row for each value of `by`."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column(by.value, no_wrap=True)

@@ -15,7 +15,7 @@ from http.client import HTTPConnection, HTTPException
 from rich.console import RenderableType
 from rich.live import Live
 
-from palimpsest.commands.live_figures import Figures, Reading, figures, reading
+from palimpsest.commands.live_figures import Figures, MetricsSample, figures, parse_metrics
 from palimpsest.commands.probe import LOOK_SECONDS, address, connect_host
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED
@@ -45,7 +45,7 @@ def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
     if seconds <= 0:
         raise PolicyError("--watch: must be more than 0 seconds")
     out = terminal.console()
-    seen: deque[Reading] = deque()
+    seen: deque[MetricsSample] = deque()
     said = _look(policy, seen)
     if isinstance(said, str):
         out.print(terminal.safe(said))
@@ -70,7 +70,7 @@ def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
         return DONE
 
 
-def _look(policy: Policy, seen: deque[Reading]) -> Figures | str:
+def _look(policy: Policy, seen: deque[MetricsSample]) -> Figures | str:
     """Read the metrics, and return the figures of the last minute, or why there are none."""
     try:
         status, text = _metrics(policy)
@@ -78,7 +78,7 @@ def _look(policy: Policy, seen: deque[Reading]) -> Figures | str:
         return f"{address(policy.listen)} does not answer ({cause or type(cause).__name__}); --port names another one"
     if status != OK:
         return f"{address(policy.listen)}/metrics: {status}; set PALIMPSEST_ADMIN_TOKEN to the proxy's admin token"
-    seen.append(reading(text, time.monotonic()))
+    seen.append(parse_metrics(text, time.monotonic()))
     while len(seen) > 2 and seen[-1].at - seen[1].at >= SPAN_SECONDS:
         seen.popleft()
     return figures(seen[0], seen[-1])

@@ -12,7 +12,7 @@ from rich.text import Text
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, Command, ask_models_flag, model_flag, policy_flags, quiet_policy
 from palimpsest.core.recall import gaps
-from palimpsest.core.recall.trail import Trace, as_json, ending, stages
+from palimpsest.core.recall.trail import Trace, as_json, last_stage, stages
 from palimpsest.domain import Json
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _why_not(given: argparse.Namespace) -> int:
 
     trace, live = offline.run(quiet_policy(given), trail, assistance=ASSISTANCE, asks_models=given.ask_models)
     passed = stages(trace)
-    end = ending(passed)
+    end = last_stage(passed)
     out = terminal.console()
     if given.json:
         out.print(json.dumps(as_json(trace) | {"gaps": live}, ensure_ascii=False), soft_wrap=True)

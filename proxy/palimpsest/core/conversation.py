@@ -2,11 +2,11 @@
 The decisions of one request, as a generator: it asks for look-ups, is sent their answers, and returns a `Decision`.
 
     asks                              is sent                     then
-    Continuation   of the last turn   Seen                        no Clues, where the request does nothing but go on
-    Clues      the newest messages    Seen                        once more with older ones, where nothing is known
-    Clues      echoes, tasks          Seen                        the lineage, what is replayed, the pressure
+    Continuation   of the last turn   KnownHistory                no Clues, where the request does nothing but go on
+    Clues      the newest messages    KnownHistory                once more with older ones, where nothing is known
+    Clues      echoes, tasks          KnownHistory                the lineage, what is replayed, the pressure
     Foreseen   a likely question      None
-    FactQuery  what else is known     CurrentFacts               once the block is packed, what to tell of them
+    FactQuery  what else is known     CurrentFacts                once the block is packed, what to tell of them
     StoredMessages                    messages by occurrence      the query
     Reminders  wanted passages        Candidates
     Trim       what is too long       Chat                        what the model sees, and what it lost
@@ -27,14 +27,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from palimpsest.core.block.account_lines import beside_account, with_account
-from palimpsest.core.block.fact_lines import told, with_facts
+from palimpsest.core.block.fact_lines import told_statements, with_facts
 from palimpsest.core.block.packing import pack
 from palimpsest.core.block.placement import Replay, place, replay
 from palimpsest.core.block.pressure import pressure, reminder_budget, reply_room
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.decision import Decision
-from palimpsest.core.facts.choice import FactChoice, Telling, choose_facts, wanted
+from palimpsest.core.facts.choice import FactChoice, FactRequest, choose_facts, fact_query
 from palimpsest.core.history.lineage import extended, follows, trace
 from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
 from palimpsest.core.history.request_roles import intent_of
@@ -42,7 +42,7 @@ from palimpsest.core.history.server_history import inherited
 from palimpsest.core.overflow.room import answer_limit, answer_room, room_of, stands_aside
 from palimpsest.core.overflow.selection import complete, select, tokens_left
 from palimpsest.core.overflow.steps import steps_of
-from palimpsest.core.overflow.view import View, earlier, view_of
+from palimpsest.core.overflow.view import View, earlier_omission, view_of
 from palimpsest.core.reading import Reading
 from palimpsest.core.recall.diagnosis import SeenBlocks, diagnose, newest_question
 from palimpsest.core.redaction.redaction import stored_name
@@ -56,12 +56,12 @@ from palimpsest.domain import (
     CurrentFacts,
     FactQuery,
     Follows,
+    KnownHistory,
     Lineage,
     Note,
     Query,
     Recalled,
     Role,
-    Seen,
     Shape,
     Speaker,
     Trim,
@@ -169,7 +169,7 @@ def decide(request: Request, rules: Rules) -> Deciding:
     decision = replace(_diagnosed(request, rules, past, view), would_trim_tokens=would_trim)
     if past.note is not None:
         return _limited(replace(decision, note=past.note, is_unlinked=True), request, rules)
-    facts = wanted(decision.sent.chat, decision.diagnosis, decision.replayed, rules.policy)
+    facts = fact_query(decision.sent.chat, decision.diagnosis, decision.replayed, rules.policy)
     current = (yield from _current_facts(facts)) if facts is not None and not decision.drops_blocks else None
     reminders = yield from _reminders(decision, request)
     if decision.diagnosis.query is None and not reminders:
@@ -224,10 +224,10 @@ def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
     intent = intent_of(chat, rules.signals)
     try:
         if request.follows and (continuation := follows(reading, request.follows, speaker)) is not None:
-            stood: Seen = yield continuation
+            stood: KnownHistory = yield continuation
             if (extension := extended(reading, shape, intent, continuation, stood, speaker)) is not None:
                 return _Past(extension, inherited(chat, shape, extension.head))
-        seen: Seen = yield clues(chat, prints, speaker, key)
+        seen: KnownHistory = yield clues(chat, prints, speaker, key)
         if not seen.links and len(prints) > NEWEST_CLUES:
             seen = yield clues(chat, prints, speaker, key, CLUE_MESSAGES)
         lineage = trace(chat, prints, shape, intent, speaker, key, seen)
@@ -237,7 +237,7 @@ def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
             lineage = trace(chat, prints, shape, intent, speaker, key, seen, (yield further))
     except FAILED as failure:
         note = _note_of(failure)
-        lineage = trace(chat, prints, shape, intent, speaker, key, Seen())
+        lineage = trace(chat, prints, shape, intent, speaker, key, KnownHistory())
     return _Past(lineage, inherited(chat, shape, lineage.head), note)
 
 
@@ -246,7 +246,7 @@ def _overflowing(request: Request, rules: Rules, lineage: Lineage) -> Generator[
     reading, window, chat = request.reading, request.window_tokens, request.reading.chat
     if rules.policy.overflow == "forward" or stands_aside(chat) or request.compacted:
         return None, 0
-    before, needed = earlier(reading, lineage), _needed(request, rules)
+    before, needed = earlier_omission(reading, lineage), _reply_reserve(request, rules)
     tokens = list(reading.scaled_tokens)
     for at, stored in replay(reading.places, lineage).repeated:
         tokens[at] += stored.block.tokens
@@ -264,7 +264,7 @@ def _overflowing(request: Request, rules: Rules, lineage: Lineage) -> Generator[
     return (None if seen is None else view_of(reading, lineage, seen, omission, left, before)), 0
 
 
-def _needed(request: Request, rules: Rules) -> int:
+def _reply_reserve(request: Request, rules: Rules) -> int:
     """Tokens to keep free for the answer, however long it may be."""
     return answer_room(request.reading.chat, request.window_tokens, rules.policy.pressure.reply_reserve_tokens)
 
@@ -276,7 +276,7 @@ def _limited(decision: Decision, request: Request, rules: Rules) -> Decision:
     prompt = decision.added.own_tokens + decision.added.tokens
     return replace(
         decision,
-        reply_tokens=answer_limit(decision.reading.chat, prompt, request.window_tokens, _needed(request, rules)),
+        reply_tokens=answer_limit(decision.reading.chat, prompt, request.window_tokens, _reply_reserve(request, rules)),
     )
 
 
@@ -290,7 +290,7 @@ def _diagnosed(request: Request, rules: Rules, past: _Past, view: View | None) -
     wanted = reading.chat.max_reply_tokens
     reply = reply_room(own_tokens, window, wanted, policy.pressure.reply_reserve_tokens)
     if view is not None:
-        reply = _needed(request, rules)
+        reply = _reply_reserve(request, rules)
     replayed = replay(reading.places, lineage)
     drops_blocks = bool(replayed.tokens) and own_tokens + replayed.tokens + reply > window
     if drops_blocks:
@@ -399,11 +399,11 @@ def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, current: Cur
         return decision
     chat, now = reading.chat, diagnosis.pressure
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
-    telling = Telling(
+    telling = FactRequest(
         decision.conversation,
         is_whole=not facts.since,
         is_answered=block is not None and block.kind is BlockKind.RECALL,
-        statements=told(stored.block.text for stored in decision.replayed.standing),
+        statements=told_statements(stored.block.text for stored in decision.replayed.standing),
         visible=frozenset(chain(reading.history_fulls, held)),
         quoted=block.occurrences if block else (),
         question=newest_question(chat, rules.signals.asides),

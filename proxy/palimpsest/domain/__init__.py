@@ -7,16 +7,16 @@ Plain frozen values, without behaviour beyond derived properties. `palimpsest.do
 from palimpsest.domain.archive import (
     TURN_PREFIX,
     Answer,
-    Bare,
+    AnswerRecord,
     Ending,
     Entry,
-    Heard,
     NewMessage,
+    ParentListing,
     Passage,
+    Quarantined,
     Record,
-    SetAside,
+    ResentTurn,
     Turn,
-    Whole,
 )
 from palimpsest.domain.blocks import (
     BLOCK_CLOSE,
@@ -54,11 +54,11 @@ from palimpsest.domain.history import (
     Follows,
     Head,
     HeadFlag,
+    KnownHistory,
     Lineage,
     Link,
     LinkKind,
     Role,
-    Seen,
     Shape,
     Speaker,
 )

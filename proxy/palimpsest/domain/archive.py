@@ -29,7 +29,7 @@ class NewMessage:
 
 
 @frozen
-class Whole:
+class ParentListing:
     """All of the parent's listing, in a row from `position` on: what a request carries that does nothing but go on."""
 
     position: int
@@ -82,7 +82,7 @@ class Turn:
     size_bytes: int | None = None  # of memory that they take; None: not measured yet
     request: str = ""  # id of the request, for whoever looks for it later
     traceparent: str = ""  # W3C trace context, where the request is traced
-    whole: Whole | None = None  # beside `kept`, which is empty then
+    whole: ParentListing | None = None  # beside `kept`, which is empty then
     policy: int = 0  # number of the policy that it was decided by
     cost: Cost | None = None  # as far as it is known before the answer; None: nobody counts, as of what is imported
     reminders: tuple[int, ...] = ()  # passages in the block because somebody asked for them
@@ -143,7 +143,7 @@ class Ending(StrEnum):
 
 
 @frozen
-class SetAside:
+class Quarantined:
     """A request or an answer that cannot be stored: why, and what tells it from others, but nothing of what it says."""
 
     turn_id: str
@@ -155,7 +155,7 @@ class SetAside:
 
 
 @frozen
-class Bare:
+class ResentTurn:
     """A turn as it was sent in the end: what was added to it made it too long. Tokens of the prompt, and the record."""
 
     tokens: int
@@ -175,12 +175,12 @@ class Answer:
     links: tuple[tuple[LinkKind, int], ...] = ()
     prompt_tokens: int | None = None  # as the upstream counted
     created_at: float = 0.0
-    bare: Bare | None = None  # the request went without what was added to it
+    bare: ResentTurn | None = None  # the request went without what was added to it
     cost: Cost | None = None  # None: as in `Turn`
 
 
 @frozen
-class Heard:
+class AnswerRecord:
     """An answer in the form that reaches the disk; `entry` is None when there is no content to keep."""
 
     answer: Answer

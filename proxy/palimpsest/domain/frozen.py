@@ -41,7 +41,7 @@ def described_fields(of: Any) -> Iterator[tuple[str, Field[Any]]]:
     return ((one.metadata["name"] or one.name, one) for one in fields(of) if one.metadata)
 
 
-def shown(value: Any, has_defaults: bool = True) -> dict[str, Any]:
+def json_value(value: Any, has_defaults: bool = True) -> dict[str, Any]:
     """
     A value as JSON, by what its fields say of themselves. A value within it shows what is not as by default.
 
@@ -52,5 +52,5 @@ def shown(value: Any, has_defaults: bool = True) -> dict[str, Any]:
     for name, one in described_fields(value):
         said = getattr(value, one.name)
         if has_defaults or one.default is MISSING or said != one.default:
-            found[name] = shown(said, has_defaults=False) if is_dataclass(said) else said
+            found[name] = json_value(said, has_defaults=False) if is_dataclass(said) else said
     return found

@@ -168,7 +168,7 @@ class Clues:
 
 
 @frozen
-class Seen:
+class KnownHistory:
     """What the store knows of the clues: the links that exist and the heads of the conversations they lead to."""
 
     links: tuple[Link, ...] = ()

@@ -81,7 +81,7 @@ class NewCut:
         """
 
         def beside(known: Ranges, new: Ranges) -> Ranges:
-            there = [[occurrences[at] for at in each((run,)) if at in occurrences] for run in new]
+            there = [[occurrences[at] for at in numbers_in((run,)) if at in occurrences] for run in new]
             return tuple(sorted((*known, *((run[0], run[-1]) for run in there if run))))
 
         clips = ((occurrences[at], chars) for at, chars in self.clips if at in occurrences)
@@ -103,6 +103,6 @@ def ranges(numbers: Iterable[int]) -> Ranges:
     return tuple(zip(firsts, lasts, strict=True))
 
 
-def each(listed: Ranges) -> Iterator[int]:
+def numbers_in(listed: Ranges) -> Iterator[int]:
     """All numbers of some ranges."""
     return (number for first, last in listed for number in range(first, last + 1))

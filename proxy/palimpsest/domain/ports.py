@@ -30,7 +30,7 @@ from palimpsest.domain import (
 from palimpsest.domain.frozen import frozen
 
 if TYPE_CHECKING:
-    from palimpsest.wire.layout import Known
+    from palimpsest.wire.layout import KnownBody
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class Wire(Protocol):
     LISTED: str  # the body's key for its list of messages
     FOLDS: bool  # several elements of that list may make one message
 
-    def parse(self, body: bytes, known: Known | None = None) -> Chat:
+    def parse(self, body: bytes, known: KnownBody | None = None) -> Chat:
         """
         Read a request.
 

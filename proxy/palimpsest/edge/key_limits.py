@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 
 from palimpsest.core.caller.client_table import Signals
-from palimpsest.core.caller.identity import allows, named_by
+from palimpsest.core.caller.identity import allows, user_and_project
 from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.domain import Json, RawHeaders
 from palimpsest.domain.errors import WireError
@@ -42,7 +42,7 @@ class KeyLimits:
         if key is None or not (key.users or key.scopes):
             return
         named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-        user, scope = named_by(named, await parsed(body or b""), self._signals, key)
+        user, scope = user_and_project(named, await parsed(body or b""), self._signals, key)
         if not allows(key, user, ""):
             raise NotAllowed(_words("user", user, key.users))
         if not allows(key, "", scope):

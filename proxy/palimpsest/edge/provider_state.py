@@ -20,7 +20,7 @@ from palimpsest.domain import RawHeaders
 from palimpsest.domain.errors import MemoryFault, WireError
 from palimpsest.edge.key_limits import parsed
 from palimpsest.store.journal import Journal
-from palimpsest.wire.kept import is_stateless, kept
+from palimpsest.wire.kept import is_stateless, provider_references
 
 CHECK_SECONDS = 5.0  # for the journal to answer; without it the request is refused, so it may take longer than recall
 LATE_SECONDS = 1.0  # an answer's commit may still be under way when it is named; a busy disk takes that long
@@ -85,7 +85,7 @@ class ProviderState:
                 413, "request_too_large", "the compressed request is too large to be checked; send a smaller one"
             )
         try:
-            named = await asyncio.to_thread(kept, body)
+            named = await asyncio.to_thread(provider_references, body)
         except WireError as cause:
             raise StateNotShared(400, "invalid_request_error", str(cause)) from cause
         if named.fields:

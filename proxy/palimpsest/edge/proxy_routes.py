@@ -27,7 +27,7 @@ from palimpsest.edge.own_answer import OpenedAnswer, OwnAnswer
 from palimpsest.edge.provider_state import ProviderState, StateNotShared
 from palimpsest.edge.relay import Relay
 from palimpsest.edge.request_id import request_id, with_request_id
-from palimpsest.edge.request_log import RequestLog, end, server_span, within
+from palimpsest.edge.request_log import RequestLog, end, server_span, with_trace
 from palimpsest.edge.room import BOUNDLESS, ROOM, Room
 from palimpsest.edge.socket import EXTENSIONS, SocketMemory, converse
 from palimpsest.edge.tunnel import can_switch, tunnel
@@ -102,7 +102,7 @@ class ProxyRoutes:
         line, relay = RequestLog(scope["method"], path, id), Relay(send, refusal_of(path, scope["headers"]), id)
         span = server_span(self._tracer, scope, path, id) if self._tracer.is_on else NO_SPAN
         try:
-            headers = within(with_request_id(scope["headers"], id), span)
+            headers = with_trace(with_request_id(scope["headers"], id), span)
             upload = Upload(receive, self._limit_bytes, scope.get("extensions", {}).get(LEAVING, _unnoticed))
             await self._answer(scope, path, headers, upload, relay)
         finally:

@@ -104,7 +104,7 @@ def server_span(tracer: Tracer, scope: Scope, path: str, request: str) -> Span:
     return tracer.span("server", f"{method} {route}" if route else method, parent, attributes)
 
 
-def within(headers: RawHeaders, span: Span) -> RawHeaders:
+def with_trace(headers: RawHeaders, span: Span) -> RawHeaders:
     """The headers of a request whose trace goes on from this span."""
     if not span.traceparent:
         return headers

@@ -9,7 +9,7 @@ from palimpsest.domain.errors import AssistFailure, AssistFault, UpstreamUnreach
 from palimpsest.domain.ports import Prompt
 from palimpsest.evaluation.baselines.chunks import ENCODING
 from palimpsest.evaluation.model import ChatModel
-from palimpsest.features.assist.request import Refused, Said, Unusable, checked, messages_of, structured
+from palimpsest.features.assist.request import ModelAnswer, Refused, Unusable, checked, messages_of, structured
 from palimpsest.memory.tokens.counter import encoder
 
 
@@ -38,7 +38,7 @@ class BenchAssistant:
         try:
             text = await self._model.answer(messages, prompt.most_tokens, structured(prompt)["response_format"])
             self.spent.answer_tokens += len(encoder(ENCODING).encode_ordinary(text))
-            return checked(Said(text, None, None, is_cut_off=False, is_refusal=False), prompt.schema)
+            return checked(ModelAnswer(text, None, None, is_cut_off=False, is_refusal=False), prompt.schema)
         except (UpstreamUnreachable, Unusable, Refused) as cause:
             self.spent.failed += 1
             outcome: AssistFailure = "unreachable" if isinstance(cause, UpstreamUnreachable) else "malformed"

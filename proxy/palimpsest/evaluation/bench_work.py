@@ -24,7 +24,7 @@ import numpy as np
 from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
 
 from palimpsest.core.recall.diagnosis import ACCOUNT_CHARS
-from palimpsest.core.work.account import Lost, account
+from palimpsest.core.work.account import LostMessage, account
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage, read
 from palimpsest.evaluation.report import Report, Table, progress
 from palimpsest.wire.message import readable
@@ -167,7 +167,7 @@ def held_in_context(told: str, said: Mapping[str, Sequence[set[str]]]) -> float:
 
 def ours(cut: Cut, chars: int) -> str:
     """The account of work."""
-    lost = [Lost(at, one.role, text_of(one)[:MESSAGE_CHARS]) for at, one in enumerate(cut.lost, start=1)]
+    lost = [LostMessage(at, one.role, text_of(one)[:MESSAGE_CHARS]) for at, one in enumerate(cut.lost, start=1)]
     told = account(lost, [cut.visible], chars)
     return "\n".join(f"{line.label}: {line.text}" for line in (*told.lines, *told.rules))
 

@@ -45,7 +45,7 @@ Toolset = Mapping[str, tuple[Callable[..., Any], str, ToolAnnotations]]
 """Functions by the name of the tool, each with a title; their docstrings are what agents read."""
 
 
-async def answered(context: Context, asked: Asked) -> CallToolResult:
+async def run_tool(context: Context, asked: Asked) -> CallToolResult:
     """Run a tool for the caller; a fault becomes a result that tells it."""
     request = context.request_context.request
     speaker = cast(Speaker, request.scope[SPEAKER]) if request is not None else Speaker("")

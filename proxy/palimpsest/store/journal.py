@@ -16,6 +16,7 @@ import orjson
 
 from palimpsest.domain import (
     TURN_PREFIX,
+    AnswerRecord,
     Block,
     BlockKind,
     Clues,
@@ -24,15 +25,14 @@ from palimpsest.domain import (
     Cost,
     CurrentFacts,
     FactQuery,
-    Heard,
     Json,
+    KnownHistory,
     Link,
     LinkKind,
     Message,
+    Quarantined,
     Record,
     Role,
-    Seen,
-    SetAside,
     StoredBlock,
 )
 from palimpsest.domain.errors import MemoryFault
@@ -153,7 +153,7 @@ class Journal:
     def __repr__(self) -> str:
         return f"<Journal {self._database!r}>"
 
-    async def seen(self, clues: Clues) -> Seen:
+    async def seen(self, clues: Clues) -> KnownHistory:
         """Which stored conversations left these clues, and how the likeliest of them stood last."""
         wanted = {(kind, fingerprint) for kind, prints in clues.prints.items() for fingerprint in prints}
         asked = ids(dict.fromkeys(fingerprint for _, fingerprint in sorted(wanted)))
@@ -170,7 +170,7 @@ class Journal:
 
         return _seen(*await self._database.ask(look))
 
-    async def head(self, asked: Continuation) -> Seen:
+    async def head(self, asked: Continuation) -> KnownHistory:
         """
         How the conversation of a turn stands, the newest state first, and all links of its answer.
 
@@ -178,7 +178,7 @@ class Journal:
         """
         return _seen(*await self._database.ask(partial(_head_of, asked)))
 
-    def head_at_once(self, asked: Continuation) -> Seen | None:
+    def head_at_once(self, asked: Continuation) -> KnownHistory | None:
         """What `standing` finds, read on the event loop; None: ask `standing`."""
         found = self._database.ask_at_once(partial(_head_of, asked))
         return None if found is None else _seen(*found)
@@ -264,7 +264,7 @@ class Journal:
         stored = await self.messages(tenant, [occurrence for _, occurrence in listed])
         return tuple(stored[occurrence].raw for _, occurrence in listed if occurrence in stored)
 
-    async def write(self, requests: Sequence[Record] = (), answers: Sequence[Heard] = ()) -> Mapping[str, Cost]:
+    async def write(self, requests: Sequence[Record] = (), answers: Sequence[AnswerRecord] = ()) -> Mapping[str, Cost]:
         """
         Commit requests and what was heard of answers, in one transaction: journal, heads, links, blocks, memories and
         full-text rows. What is already written is not written again; a refused turn loses its content.
@@ -283,7 +283,7 @@ class Journal:
             lambda ask: tenants_of(ask, requests, answers),
         )
 
-    async def set_aside(self, what: Sequence[SetAside]) -> None:
+    async def set_aside(self, what: Sequence[Quarantined]) -> None:
         """
         Remember what could not be stored.
 
@@ -385,14 +385,14 @@ def _turn(rows: Sequence[Row]) -> Mapping[str, Any] | None:
     return found | {"explain": orjson.loads(found["explain"])}
 
 
-def _seen(rows: Sequence[Row], heads: Sequence[Row], blocks: Sequence[Row]) -> Seen:
+def _seen(rows: Sequence[Row], heads: Sequence[Row], blocks: Sequence[Row]) -> KnownHistory:
     links = tuple(
         Link(LinkKind(kind), fingerprint, public, Role(role), turn) for kind, fingerprint, _, public, role, turn in rows
     )
     said: dict[str, list[StoredBlock]] = defaultdict(list)
     for conversation, *row in blocks:
         said[conversation].append(StoredBlock(*_block(row)))
-    return Seen(links, tuple(head_of(head, tuple(said[head[0]])) for head in heads))
+    return KnownHistory(links, tuple(head_of(head, tuple(said[head[0]])) for head in heads))
 
 
 def _block(row: Sequence[Any]) -> tuple[int, Block]:

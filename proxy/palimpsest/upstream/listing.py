@@ -65,7 +65,7 @@ class ModelList:
         answers = await asyncio.gather(*(_models_of(ask, upstream, plain) for upstream in those))
         found: dict[str, Json] = {}
         for upstream, said in zip(those, answers, strict=True):
-            for entry in [*(said if isinstance(said, list) else ()), *_named(upstream)]:
+            for entry in [*(said if isinstance(said, list) else ()), *_named_models(upstream)]:
                 if choose(self._upstreams, entry["id"], api) is upstream:
                     found.setdefault(entry["id"], entry)
         failure = next((said for said in answers if not isinstance(said, list)), None)
@@ -114,7 +114,7 @@ def _entries(body: bytes) -> list[Json] | None:
     return [_entry(one) for one in data if isinstance(one, dict) and isinstance(one.get("id"), str)]
 
 
-def _named(upstream: UpstreamPolicy) -> Iterable[Json]:
+def _named_models(upstream: UpstreamPolicy) -> Iterable[Json]:
     """The models that the policy names without patterns."""
     return (_entry({"id": name}) for name in upstream.models if not _PATTERN.search(name))
 

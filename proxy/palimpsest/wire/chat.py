@@ -14,7 +14,7 @@ from palimpsest.domain import Api, Chat, Completion, Insertion, Json
 from palimpsest.domain.errors import WireError
 from palimpsest.wire.assembly import assemble
 from palimpsest.wire.json_body import positive, read_object
-from palimpsest.wire.layout import Known
+from palimpsest.wire.layout import KnownBody
 from palimpsest.wire.message import objects, read_message, text_of
 from palimpsest.wire.splice import Form, add
 
@@ -23,7 +23,7 @@ API = Api.OPENAI
 LISTED, FOLDS = FORM.listed, False
 
 
-def parse(body: bytes, known: Known | None = None) -> Chat:
+def parse(body: bytes, known: KnownBody | None = None) -> Chat:
     """
     Read a request.
 

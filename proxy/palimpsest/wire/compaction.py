@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from palimpsest.domain import Chat
 from palimpsest.wire import responses
-from palimpsest.wire.layout import Known
+from palimpsest.wire.layout import KnownBody
 from palimpsest.wire.responses import API, FOLDS, LISTED, render, reply
 
 __all__ = ["API", "FOLDS", "LISTED", "parse", "render", "reply"]
 
 
-def parse(body: bytes, known: Known | None = None) -> Chat:
+def parse(body: bytes, known: KnownBody | None = None) -> Chat:
     """
     Read a request.
 

@@ -40,7 +40,7 @@ def normalise(message: Message) -> str:
     """
     said = [*map(_call, message.calls), *message.media]
     opaque = () if message.text or said else (*message.opaque, *message.refers)
-    return "\n".join([_role(message.role), _squeezed(_told(message)), *said, *opaque])
+    return "\n".join([_role(message.role), _squeezed(_tool_output(message)), *said, *opaque])
 
 
 def fingerprint_of(message: Message, key: bytes) -> Fingerprint:
@@ -58,7 +58,7 @@ def fingerprint_of(message: Message, key: bytes) -> Fingerprint:
         return _fingerprint_large(_Large(message), key)
     if parts or message.calls:
         return _fingerprint_normalised(normalise(message), bool(message.calls), key)
-    return _fingerprint_text(message.role, _told(message), key)
+    return _fingerprint_text(message.role, _tool_output(message), key)
 
 
 @word_cache(REMEMBERED)
@@ -98,7 +98,7 @@ def _fingerprint_normalised(normal: str, calls: bool, key: bytes) -> Fingerprint
     return Fingerprint(full=_hash(normal, key), opening=_hash(f"{role}\n{start}", key))
 
 
-def _told(message: Message) -> str:
+def _tool_output(message: Message) -> str:
     """What came out of a tool, without the reminders that clients put behind it, between tags, and take off again."""
     text = message.text
     if message.role != "tool":

@@ -57,7 +57,7 @@ def opened(kind: BlockKind, reading: str) -> str:
     return f'{BLOCK_OPEN} kind="{kind.value}">\n{reading}\n'
 
 
-def quoted(role: str, text: str) -> str:
+def quotation(role: str, text: str) -> str:
     """
     A message as it stands in a block, without its empty lines; ends with a line break. What the archive keeps in the
     place of a credential is said not to be the value.

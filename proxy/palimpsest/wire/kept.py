@@ -34,7 +34,7 @@ _Object = tuple[tuple[str, Any], ...]
 
 
 @frozen
-class Kept:
+class ProviderReferences:
     """What one request names."""
 
     answers: tuple[str, ...]  # ids of answers, or of items in them
@@ -48,7 +48,7 @@ def is_stateless(method: str, path: str) -> bool:
     return method in ("POST", "OPTIONS") and path in STATELESS_PATHS
 
 
-def kept(body: bytes) -> Kept:
+def provider_references(body: bytes) -> ProviderReferences:
     """
     Everything that a JSON body names of it; of a key that is used twice, both values.
 
@@ -77,7 +77,7 @@ def kept(body: bytes) -> Kept:
         if name == "input" and isinstance(value, list):
             items = (item for item in value if isinstance(item, tuple) and {name for name, _ in item} <= _BARE)
             answers += filter(None, map(_id_of, items))
-    return Kept(tuple(dict.fromkeys(answers)), tuple(dict.fromkeys(fields)))
+    return ProviderReferences(tuple(dict.fromkeys(answers)), tuple(dict.fromkeys(fields)))
 
 
 def _files_in(value: Any) -> list[str]:

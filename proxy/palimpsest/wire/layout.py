@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @frozen
-class Known:
+class KnownBody:
     """
     What of a body was read before, for `Wire.parse`.
 
@@ -103,7 +103,7 @@ def same_bytes(body: bytes, layout: Layout) -> int:
     """How many bytes in front of a body are those of another one, up to the end of an element; 0: not even its head."""
     if not body.startswith(memoryview(layout.body)[: layout.first]):
         return 0
-    same = _same(body, layout)
+    same = _shared_elements(body, layout)
     return layout.first + (layout.stops[same - 1] if same else 0)
 
 
@@ -112,7 +112,7 @@ def repeats(body: bytes, layout: Layout) -> bool:
     return body.startswith(memoryview(layout.body)[: layout.last])
 
 
-def known_of(body: bytes, before: Chat, listed: str, folds: bool, does_repeat: bool = False) -> Known | None:
+def known_body(body: bytes, before: Chat, listed: str, folds: bool, does_repeat: bool = False) -> KnownBody | None:
     """
     What is known of a body from another one; None where it must be read whole.
 
@@ -158,13 +158,15 @@ def known_of(body: bytes, before: Chat, listed: str, folds: bool, does_repeat: b
     return _read_before(before, layout, raw, same, again, folds)
 
 
-def _read_before(before: Chat, layout: Layout, raw: Json, same: int, again: Mapping[int, Any], folds: bool) -> Known:
+def _read_before(
+    before: Chat, layout: Layout, raw: Json, same: int, again: Mapping[int, Any], folds: bool
+) -> KnownBody:
     """Which messages of `before` are those of its first `same` elements, and of the elements `again`."""
     assert before.layout is not None
     places, messages = before.places, before.messages
     if messages and not places:  # a list that makes no message has none either
         apart: dict[int, Sequence[Message]] = {id(value): (messages[origin],) for origin, value in again.items()}
-        return Known(raw, layout, before, same, 0, same, apart, True)
+        return KnownBody(raw, layout, before, same, 0, same, apart, True)
     beside = bisect_left(places, 0)  # messages outside of the list stand first
     is_known = layout.outside is before.layout.outside
     first = places[beside] if beside < len(places) else len(before.layout.starts)
@@ -175,12 +177,12 @@ def _read_before(before: Chat, layout: Layout, raw: Json, same: int, again: Mapp
         if stop > beside:
             stop -= 1
             same = places[stop]
-        return Known(raw, layout, before, same, beside, stop, {}, is_known)
+        return KnownBody(raw, layout, before, same, beside, stop, {}, is_known)
     apart = {}
     for origin, value in again.items():
         if of_it := messages[bisect_left(places, origin) : bisect_left(places, origin + 1)]:
             apart[id(value)] = of_it
-    return Known(raw, layout, before, same, beside, stop, apart, is_known)
+    return KnownBody(raw, layout, before, same, beside, stop, apart, is_known)
 
 
 def _further(
@@ -194,7 +196,7 @@ def _further(
         of each its index in the other body, -1 where it is new; and where in the body the last element ends.
     """
     start = old.first
-    same = len(old.stops) if does_repeat else _same(body, old)
+    same = len(old.stops) if does_repeat else _shared_elements(body, old)
     at = start + (old.stops[same - 1] if same else 0)
     ends = body.endswith(tail) and len(body) - len(tail) >= at
     text = body[at : len(body) - len(tail) if ends else len(body)].decode()
@@ -238,7 +240,7 @@ def _further(
         count += 1
 
 
-def _same(body: bytes, old: Layout) -> int:
+def _shared_elements(body: bytes, old: Layout) -> int:
     """How many elements in front of two bodies are the same, and what stands between them; their heads are."""
     start, run = old.first, memoryview(old.body)[old.first : old.last]
     if body.startswith(run, start):

@@ -45,7 +45,7 @@ def read_message(raw: Any) -> Message:
     """
     if not isinstance(raw, dict) or not isinstance(raw.get("role"), str):
         raise WireError("reading a message: not an object with a role")
-    said = _Said()
+    said = _PartTexts()
     try:
         said.content(without_memory_blocks(raw).get("content"))
     except RecursionError as cause:  # somebody nests parts by the hundred
@@ -166,7 +166,7 @@ def _reference(part: Json) -> str:
 
 
 @dataclass(slots=True)
-class _Said:
+class _PartTexts:
     """What the parts read so far say, in their order."""
 
     texts: list[str] = field(default_factory=list)

@@ -17,7 +17,7 @@ from palimpsest.domain import Api, Chat, Completion, Insertion, Json, Message
 from palimpsest.domain.errors import WireError
 from palimpsest.wire.assembly import grow, settled
 from palimpsest.wire.json_body import object_in, positive, read_object
-from palimpsest.wire.layout import OUTSIDE, Known
+from palimpsest.wire.layout import OUTSIDE, KnownBody
 from palimpsest.wire.message import compacted, is_aside, objects, read_message, text_of
 from palimpsest.wire.splice import Form, add
 
@@ -28,7 +28,7 @@ LISTED, FOLDS = FORM.listed, False
 READ_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")  # together the whole prompt
 
 
-def parse(body: bytes, known: Known | None = None) -> Chat:
+def parse(body: bytes, known: KnownBody | None = None) -> Chat:
     """
     Read a request.
 

@@ -120,7 +120,7 @@ def answer(chat: Chat, wire: Wire, reference: str, number: str, now: float) -> t
     response |= {name: chat.raw.get(name) for name in ("instructions", "metadata", "previous_response_id")}
     response |= {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "store": False}
     if wire is compaction:
-        response["object"], response["output"] = "response.compaction", [*_kept(chat, number), item]
+        response["object"], response["output"] = "response.compaction", [*_user_messages(chat, number), item]
     if not chat.stream:
         return JSON, orjson.dumps(response)
     return EVENTS, b"".join(_events(response))
@@ -184,7 +184,7 @@ def _item(text: str) -> str:
     return orjson.dumps({"type": "message", "role": "user", "content": content}).decode()
 
 
-def _kept(chat: Chat, number: str) -> Iterator[Json]:
+def _user_messages(chat: Chat, number: str) -> Iterator[Json]:
     """What the user said, as it was sent: whoever asks for a compaction by itself sends all of this next time."""
     listed = chat.raw.get("input")
     said: Iterable[Json] = [{"role": "user", "content": listed}] if isinstance(listed, str) else objects(listed)

@@ -12,7 +12,7 @@ from typing import Any
 from palimpsest.domain import Api, Chat, Completion, Insertion, Json, Message, PersistentList
 from palimpsest.domain.errors import WireError
 from palimpsest.wire.json_body import object_in, positive, read_object
-from palimpsest.wire.layout import OUTSIDE, Known
+from palimpsest.wire.layout import OUTSIDE, KnownBody
 from palimpsest.wire.message import is_opaque, objects, parts_by_id, read_message, text_of
 from palimpsest.wire.splice import Form, add
 
@@ -28,7 +28,7 @@ Placed = tuple[int, Message]
 """Index of a message's first item, and the message."""
 
 
-def parse(body: bytes, known: Known | None = None) -> Chat:
+def parse(body: bytes, known: KnownBody | None = None) -> Chat:
     """
     Read a request.
 
@@ -74,7 +74,7 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
     Returns:
         What the model said as one message, as far as it was heard; `usage.input_tokens`; the answer's id.
     """
-    heard = _Heard()
+    heard = _AnswerParts()
     try:
         for payload in payloads if streamed else [b"".join(payloads)]:
             heard.take(object_in(payload), streamed)
@@ -104,7 +104,7 @@ def _tool_names(tools: Any) -> Iterator[str]:
             yield name
 
 
-class _Heard:
+class _AnswerParts:
     """
     An answer, put together from a body or from events as they come.
 

@@ -65,7 +65,7 @@ def too_long(status: int, body: bytes) -> TooLong | None:
     """
     if status not in STATUSES:
         return None
-    told = _told(body)
+    told = _parse_refusal(body)
     if told is None and status == TOO_LARGE_STATUS:  # of bytes: no model's window follows from it
         return TooLong(is_of_model=False)
     return told
@@ -75,10 +75,10 @@ def too_long_event(payload: bytes) -> TooLong | None:
     """What an event or a body under a status of success says of the prompt's length; None: nothing."""
     heard = object_in(payload)
     is_error = heard.get("error") or heard.get("type") in ("error", "response.failed")
-    return _told(payload) if is_error else None
+    return _parse_refusal(payload) if is_error else None
 
 
-def _told(body: bytes) -> TooLong | None:
+def _parse_refusal(body: bytes) -> TooLong | None:
     """Parse a refusal for length, and the window in tokens that it states; None: it refuses for something else."""
     text = body[:TEXT_BYTES].decode("utf-8", "replace")
     if not _REFUSES.search(text):

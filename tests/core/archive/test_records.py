@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
-from palimpsest.core.archive.records import entry_of, heard_of, is_findable, record_of
+from palimpsest.core.archive.records import answer_record, entry_of, is_findable, record_of
 from palimpsest.core.history.link_keys import reply_links
 from palimpsest.domain import Block, BlockKind, Ending, Fingerprint, HeadFlag, Json, LinkKind, NewMessage, Role, Turn
 from palimpsest.wire import responses
@@ -82,7 +82,7 @@ def test_instructions_that_come_again_are_stored_alike() -> None:
 
 
 def test_answer_stands_behind_the_request_and_is_ours() -> None:
-    heard = heard_of(
+    heard = answer_record(
         turn(user("one"), user("two")), reply(body("well, hunter2 it is"), False), Ending.COMPLETE, 5.0, KEY, clean
     )
     assert heard.entry is not None
@@ -94,7 +94,7 @@ def test_answer_stands_behind_the_request_and_is_ours() -> None:
 
 @pytest.mark.parametrize("payloads", [[], [b"no JSON"], [b'{"choices": []}']])
 def test_answer_that_says_nothing_leaves_its_ending(payloads: list[bytes]) -> None:
-    heard = heard_of(turn(user("one")), reply(payloads, False), Ending.UPSTREAM_BROKE, 5.0, KEY, clean)
+    heard = answer_record(turn(user("one")), reply(payloads, False), Ending.UPSTREAM_BROKE, 5.0, KEY, clean)
     assert heard.entry is None and heard.answer.message is None
     assert heard.answer.ending is Ending.UPSTREAM_BROKE
 
@@ -104,7 +104,7 @@ def test_what_an_answer_repeats_of_the_block_that_it_was_shown_is_kept_and_not_f
     shown = Block(f"<palimpsest-memory>\n{line}\n</palimpsest-memory>", BlockKind.RECALL, (1,))
     said = f"You told me so.\n{line}\nThat is all."
     asked = replace(turn(user("one")), block=shown)
-    heard = heard_of(asked, reply(body(said), False), Ending.COMPLETE, 5.0, KEY, clean)
+    heard = answer_record(asked, reply(body(said), False), Ending.COMPLETE, 5.0, KEY, clean)
     assert heard.entry is not None and heard.entry.text == said
     found = [said[passage.start : passage.stop].strip() for passage in heard.entry.passages]
     assert found == ["You told me so.", "That is all."]
@@ -124,7 +124,7 @@ def test_what_a_provider_made_of_a_history_is_known_by_the_name_under_which_it_c
     named = {fingerprint for _, fingerprint in reply_links(("resp_1", "cmp_1"), KEY)}
 
     def echoes(role: Role) -> set[int]:
-        heard = heard_of(turn(user("one"), role=role), completion, Ending.COMPLETE, 5.0, KEY, clean)
+        heard = answer_record(turn(user("one"), role=role), completion, Ending.COMPLETE, 5.0, KEY, clean)
         return {fingerprint for kind, fingerprint in heard.answer.links if kind is LinkKind.ECHO}
 
     assert named & echoes(Role.SIDE) and not named & echoes(Role.MAIN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from palimpsest.core.archive.tombstones import Sent, Tombstone, resends, scope_print, scope_prints
+from palimpsest.core.archive.tombstones import SentMessage, Tombstone, resends, scope_print, scope_prints
 
 from tests.talking import record
 
@@ -17,22 +17,24 @@ def stone(full: int, after: int = 0, opening: int | None = None) -> Tombstone:
     return Tombstone(full, full + 1000 if opening is None else opening, after, HERE, ERASED_AT)
 
 
-def user(full: int, opening: int | None = None, *, new: bool = True, erased: bool = False) -> Sent:
-    return Sent(full, full + 1000 if opening is None else opening, False, False, new, erased)
+def user(full: int, opening: int | None = None, *, new: bool = True, erased: bool = False) -> SentMessage:
+    return SentMessage(full, full + 1000 if opening is None else opening, False, False, new, erased)
 
 
-def answer(full: int, *, new: bool = True, erased: bool = False) -> Sent:
-    return Sent(full, full + 1000, False, True, new, erased)
+def answer(full: int, *, new: bool = True, erased: bool = False) -> SentMessage:
+    return SentMessage(full, full + 1000, False, True, new, erased)
 
 
-def system(full: int) -> Sent:
-    return Sent(full, full + 1000, True, False, True)
+def system(full: int) -> SentMessage:
+    return SentMessage(full, full + 1000, True, False, True)
 
 
 ERASED = [stone(1), stone(2, after=1), stone(3, after=2)]  # a question, its answer, another question
 
 
-def found(*sent: Sent, stones: list[Tombstone] = ERASED, conversation: int = THERE, at: float = 200.0) -> list[int]:
+def found(
+    *sent: SentMessage, stones: list[Tombstone] = ERASED, conversation: int = THERE, at: float = 200.0
+) -> list[int]:
     return sorted(resends(sent, stones, conversation, at))
 
 

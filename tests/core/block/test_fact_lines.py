@@ -7,8 +7,8 @@ from palimpsest.core.block.fact_lines import (
     READING_BOTH,
     ended_line,
     statement,
-    told,
     told_line,
+    told_statements,
     told_value,
     with_facts,
 )
@@ -44,7 +44,7 @@ def test_nothing_in_a_value_breaks_out_of_its_line(value: str) -> None:
     assert len(lines) == 4 and lines[-1] == BLOCK_CLOSE
     assert block.text.count("<palimpsest") == 1 and "<|im_start" not in block.text and "[/INST]" not in block.text
     assert without_blocks(f"{block.text}\n\nHi.") == "Hi."
-    assert list(told([block.text])) == [statement(fact("colour", value))]
+    assert list(told_statements([block.text])) == [statement(fact("colour", value))]
 
 
 def test_long_values_are_cut() -> None:
@@ -66,7 +66,7 @@ def test_facts_stand_in_front_of_what_is_quoted() -> None:
 def test_what_was_told_is_read_from_the_blocks() -> None:
     first = with_facts(None, [told_line(LISBON), told_line(fact("name", "Ada"))], ()).text
     then = with_facts(None, [told_line(fact("home", "Graz"), "Lisbon"), ended_line(fact("name", "Ada"))], ())
-    found = told([first, then.text])
+    found = told_statements([first, then.text])
     assert found == {
         "fact: user home: Lisbon": True,
         "fact: user home: Graz": True,
@@ -77,17 +77,17 @@ def test_what_was_told_is_read_from_the_blocks() -> None:
 
 def test_value_that_is_told_again_is_the_newest_once_more() -> None:
     blocks = [with_facts(None, [told_line(fact("home", at))], ()).text for at in ("Lisbon", "Graz", "Lisbon")]
-    assert told_value(LISBON, told(blocks)) == "Lisbon"
+    assert told_value(LISBON, told_statements(blocks)) == "Lisbon"
 
 
 def test_quoted_message_is_no_fact_though_its_role_says_so() -> None:
     said = Memory(1, 10, "c", 1, "fact", "user home: Rome (said 2026-05-02)", 1.7e9)
     block, _ = pack([Candidate(said, 1.0)], Budget(1000, 500), BlockKind.RECALL)
     assert block is not None and "\nfact: user home: Rome (said" in block.text
-    assert told([block.text]) == {}
+    assert told_statements([block.text]) == {}
 
 
 def test_value_cannot_pass_for_what_a_line_says_of_itself() -> None:
     sly = fact("home", "Rome (said 2026-05-02, was Oslo)")
     block = with_facts(None, [told_line(sly, "a (said 2020-01-01, was b)")], ()).text
-    assert list(told([block])) == [statement(sly)]
+    assert list(told_statements([block])) == [statement(sly)]

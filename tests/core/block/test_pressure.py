@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from palimpsest.core.block.pressure import (
-    beside_own,
     counts_chars,
     free_tokens,
+    limited_by_client,
     pressure,
     recall_budget,
     reply_room,
@@ -65,11 +65,11 @@ def test_a_recall_block_says_less_on_each_tier_and_nothing_when_full() -> None:
 
 @pytest.mark.parametrize(("own_chars", "chars"), [(0, 1500), (400, 1600), (6000, 3000), (10**6, 3000)])
 def test_a_block_stays_within_a_quarter_of_what_the_client_sends_and_a_little(own_chars: int, chars: int) -> None:
-    assert beside_own(Budget(3000, 600), own_chars) == Budget(chars, 600)
+    assert limited_by_client(Budget(3000, 600), own_chars) == Budget(chars, 600)
 
 
 def test_a_passage_is_never_longer_than_its_block() -> None:
-    assert beside_own(Budget(4000, 2000), 0) == Budget(1500, 1500)
+    assert limited_by_client(Budget(4000, 2000), 0) == Budget(1500, 1500)
 
 
 @pytest.mark.parametrize(("window_tokens", "kept_tokens"), [(2048, 512), (16_384, 4096), (200_000, 4096)])
@@ -94,7 +94,7 @@ def test_a_full_window_leaves_no_room_to_restore() -> None:
 @given(st.integers(0, 10_000), st.integers(1, 2000), st.integers(0, 100_000))
 def test_more_of_the_clients_own_text_than_is_counted_changes_no_budget(chars: int, passage: int, own: int) -> None:
     budget = Budget(chars, passage)
-    assert beside_own(budget, own) == beside_own(budget, min(own, counts_chars(budget)))
+    assert limited_by_client(budget, own) == limited_by_client(budget, min(own, counts_chars(budget)))
 
 
 @pytest.mark.parametrize(("window_tokens", "chars"), [(4000, 1200), (16_000, 4800), (128_000, 6000)])

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
 import pytest
-from palimpsest.core.block.fact_lines import told, with_facts
-from palimpsest.core.facts.choice import LAG_SECONDS, FactChoice, Telling, choose_facts
+from palimpsest.core.block.fact_lines import told_statements, with_facts
+from palimpsest.core.facts.choice import LAG_SECONDS, FactChoice, FactRequest, choose_facts
 from palimpsest.domain import CurrentFact, CurrentFacts, Fact, FactCategory, Stated
 
 from tests.core.facts.telling import SAID_AT, fact, standing
@@ -31,12 +31,12 @@ def said(
     tells_all: bool = False,
 ) -> FactChoice:
     held = CurrentFacts(facts, tuple(one.fact for one in ended), since)
-    telling = Telling("c-now", is_whole, is_answered, statements or {}, visible, quoted, question, tells_all)
+    telling = FactRequest("c-now", is_whole, is_answered, statements or {}, visible, quoted, question, tells_all)
     return choose_facts(held, telling, room_tokens, len)
 
 
 def told_in(found: FactChoice) -> Mapping[str, bool]:
-    return told([with_facts(None, found.lines, found.sources).text])
+    return told_statements([with_facts(None, found.lines, found.sources).text])
 
 
 def test_all_that_stand_are_told_once() -> None:
@@ -106,7 +106,7 @@ def test_value_that_came_back_is_told_again() -> None:
     home, moved = fact("home", "Lisbon"), fact("home", "Graz")
     blocks = [with_facts(None, said(standing(one)).lines, ()).text for one in (home, moved)]
     graz = Stated("f-home-Graz", "Graz")
-    assert said(standing(home, earlier=(graz,)), statements=told(blocks)).lines == (
+    assert said(standing(home, earlier=(graz,)), statements=told_statements(blocks)).lines == (
         "fact: user home: Lisbon (said 2026-05-02, was Graz)\n",
     )
 
@@ -121,7 +121,7 @@ def test_told_fact_that_is_over_no_longer_holds() -> None:
     before = told_in(said(HOME))
     found = said(ended=[HOME], is_whole=False, statements=before)
     assert found.lines == ("fact: user home: Lisbon (no longer holds)\n",)
-    both = told([with_facts(None, said(HOME).lines, ()).text, with_facts(None, found.lines, ()).text])
+    both = told_statements([with_facts(None, said(HOME).lines, ()).text, with_facts(None, found.lines, ()).text])
     assert said(ended=[HOME], statements=both).lines == ()
     assert said(ended=[HOME]).lines == ()  # nobody was told
     assert said(standing(fact("home", "Graz")), ended=[HOME], statements=before).reasons == ("changed",)

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.core.facts.contexts import Beginning, beginning, is_presupposed, is_supposed, is_taken_back, opening
+from palimpsest.core.facts.contexts import (
+    ClauseStart,
+    clause_start,
+    is_presupposed,
+    is_supposed,
+    is_taken_back,
+    opening,
+)
 
 
 @pytest.mark.parametrize(
     ("leading", "allowed"),
     [
-        ("", Beginning.ANYTHING),
-        ("Thanks, ", Beginning.ANYTHING),
-        ("The tests pass, and ", Beginning.STATEMENT),
-        ("What should I cook, considering ", Beginning.STATEMENT),
-        ("After last week's outage ", Beginning.DECISION),
-        ("Nobody pushes to main, ", Beginning.ORDER),
-        ("Maybe it rains, and ", Beginning.NOTHING),
-        ("Do you know what ", Beginning.NOTHING),
-        ("The dog of ", Beginning.NOTHING),
-        ("Why is it cold, ", Beginning.NOTHING),
+        ("", ClauseStart.ANYTHING),
+        ("Thanks, ", ClauseStart.ANYTHING),
+        ("The tests pass, and ", ClauseStart.STATEMENT),
+        ("What should I cook, considering ", ClauseStart.STATEMENT),
+        ("After last week's outage ", ClauseStart.DECISION),
+        ("Nobody pushes to main, ", ClauseStart.ORDER),
+        ("Maybe it rains, and ", ClauseStart.NOTHING),
+        ("Do you know what ", ClauseStart.NOTHING),
+        ("The dog of ", ClauseStart.NOTHING),
+        ("Why is it cold, ", ClauseStart.NOTHING),
     ],
 )
-def test_what_may_begin_depends_on_the_words_before_it(leading: str, allowed: Beginning) -> None:
-    assert beginning(leading) is allowed
+def test_what_may_begin_depends_on_the_words_before_it(leading: str, allowed: ClauseStart) -> None:
+    assert clause_start(leading) is allowed
 
 
 @pytest.mark.parametrize("leading", ["If ", "Suppose that ", "He said, ", "For example, "])

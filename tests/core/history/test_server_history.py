@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from palimpsest.core.history.server_history import continued, followed, inherited
+from palimpsest.core.history.server_history import continued, held_head, inherited
 from palimpsest.domain import Chat, Event, Fingerprint, Head, HeadFlag, Link, LinkKind, Role, Shape
 from palimpsest.wire.responses import parse
 
@@ -35,19 +35,19 @@ ONE, TWO = head(1, 1, 2), head(2, 1, 2, 3, 4)
 
 
 def test_the_answer_that_is_named_leads_to_its_own_turn():
-    assert followed([link(LinkKind.REPLY, 1)], [TWO, ONE]) is ONE
+    assert held_head([link(LinkKind.REPLY, 1)], [TWO, ONE]) is ONE
 
 
 def test_an_answer_of_a_side_request_leads_to_what_it_was_asked_beside():
-    assert followed([link(LinkKind.REPLY, 9)], [ONE, TWO, head(8, 5, conversation="other")]) is TWO
+    assert held_head([link(LinkKind.REPLY, 9)], [ONE, TWO, head(8, 5, conversation="other")]) is TWO
 
 
 def test_a_conversation_leads_to_its_newest_turn():
-    assert followed([link(LinkKind.CLIENT_ID, 1)], [ONE, TWO, head(8, 5, conversation="other")]) is TWO
+    assert held_head([link(LinkKind.CLIENT_ID, 1)], [ONE, TWO, head(8, 5, conversation="other")]) is TWO
 
 
 def test_other_traces_lead_nowhere():
-    assert followed([link(LinkKind.CALL, 1), link(LinkKind.MESSAGE, 1)], [ONE]) is None
+    assert held_head([link(LinkKind.CALL, 1), link(LinkKind.MESSAGE, 1)], [ONE]) is None
 
 
 @pytest.mark.parametrize(("item", "event"), [(QUESTION, Event.APPEND), (RESULT, Event.TOOL)])

@@ -15,7 +15,7 @@ from palimpsest.core.recall.query_plan import (
     plan_by_rules,
     plan_of,
 )
-from palimpsest.core.recall.ranking import PROBABILITY, Ranked
+from palimpsest.core.recall.ranking import PROBABILITY, RankedRows
 from palimpsest.domain import Json, Plan, Teller
 
 from tests.core.shelves import shelf
@@ -27,9 +27,9 @@ def answer(**said: object) -> Json:
     return {"questions": [], "first_day": "", "last_day": "", "said_by": "anyone"} | said
 
 
-def ranked(rows: list[int], probabilities: list[float]) -> Ranked:
+def ranked(rows: list[int], probabilities: list[float]) -> RankedRows:
     scores = np.arange(len(rows), 0, -1.0)
-    return Ranked(np.array(rows, np.int64), scores, {PROBABILITY: np.array(probabilities), "words": scores})
+    return RankedRows(np.array(rows, np.int64), scores, {PROBABILITY: np.array(probabilities), "words": scores})
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,6 @@ def test_lists_take_turns_and_a_row_comes_once_at_its_best() -> None:
 
 
 def test_signals_that_a_list_lacks_are_nothing_there() -> None:
-    wished = Ranked(np.array([4]), np.array([1.0]), {PROBABILITY: np.array([1.0]), "wish": np.array([0.3])})
+    wished = RankedRows(np.array([4]), np.array([1.0]), {PROBABILITY: np.array([1.0]), "wish": np.array([0.3])})
     both = interleave([wished, ranked([5], [0.5])], 10)
     assert both.signals["wish"].tolist() == [0.3, 0.0]

@@ -18,16 +18,15 @@ from palimpsest.core.recall.ranking import (
     SHORT_CHARS,
     WEIGHTS,
     WORTH_CHARS,
-    Asked,
     Bools,
-    Ranked,
+    QueryMatches,
+    RankedRows,
     Recipe,
     Rows,
     ScopedBM25,
     by_worth,
     consequence,
     diversified,
-    holds,
     min_max_fusion,
     nearby,
     rank,
@@ -35,6 +34,7 @@ from palimpsest.core.recall.ranking import (
     recency,
     reciprocal_rank_fusion,
     surroundings,
+    term_matrix,
     widened,
 )
 from rank_bm25 import BM25Okapi
@@ -46,7 +46,7 @@ def everything(count: int) -> Bools:
     return np.ones(count, np.bool_)
 
 
-def ordered(said: list[str], asked: Asked, eligible: Bools | None = None, **more: object) -> list[int]:
+def ordered(said: list[str], asked: QueryMatches, eligible: Bools | None = None, **more: object) -> list[int]:
     on = shelf(said, **more)  # type: ignore[arg-type]
     chosen = everything(len(said)) if eligible is None else eligible
     return rank(on, asked, chosen, NOW).rows.tolist()
@@ -69,34 +69,34 @@ def test_a_word_in_every_passage_still_counts_a_little() -> None:
 
 def test_the_passage_that_means_it_comes_first() -> None:
     cosines = np.where(np.arange(41) == 20, 0.9, 0.1)
-    assert ordered(["text"] * 41, Asked(cosines=cosines, found={}))[0] == 20
+    assert ordered(["text"] * 41, QueryMatches(cosines=cosines, found={}))[0] == 20
 
 
 def test_the_passage_that_holds_the_words_comes_first_without_a_model() -> None:
-    asked = Asked(cosines=None, found={"tango": np.array([17])})
+    asked = QueryMatches(cosines=None, found={"tango": np.array([17])})
     assert ordered(["text"] * 40, asked)[0] == 17
 
 
 def test_the_very_name_outdoes_every_likeness() -> None:
     cosines = np.where(np.arange(60) == 10, 0.9, 0.1)
     found = {"proj-123": np.array([30]), "ticket": np.array([9, 10, 11])}
-    assert ordered(["text"] * 60, Asked(cosines, found, identifiers=("proj-123",)))[0] == 30
+    assert ordered(["text"] * 60, QueryMatches(cosines, found, identifiers=("proj-123",)))[0] == 30
     long = ["text"] * 30 + ["text " * 200] + ["text"] * 29
-    assert ordered(long, Asked(cosines, found, identifiers=("proj-123",)))[0] == 30
+    assert ordered(long, QueryMatches(cosines, found, identifiers=("proj-123",)))[0] == 30
     common = {"proj-123": np.arange(30, 30 + NAMED_MESSAGES + 1), "ticket": np.array([9, 10, 11])}
-    assert ordered(["text"] * 60, Asked(cosines, common, identifiers=("proj-123",)))[0] == 10
+    assert ordered(["text"] * 60, QueryMatches(cosines, common, identifiers=("proj-123",)))[0] == 10
 
 
 def test_the_names_in_a_question_count_half_for_meaning() -> None:
     whole = np.where(np.arange(60) == 10, 0.9, np.where(np.arange(60) == 40, 0.8, 0.1))
     about = np.where(np.arange(60) == 10, 0.5, np.where(np.arange(60) == 40, 0.8, 0.1))
-    assert ordered(["text"] * 60, Asked(cosines=whole, found={}))[0] == 10
-    assert ordered(["text"] * 60, Asked(cosines=whole, found={}, about=about))[0] == 40
+    assert ordered(["text"] * 60, QueryMatches(cosines=whole, found={}))[0] == 10
+    assert ordered(["text"] * 60, QueryMatches(cosines=whole, found={}, about=about))[0] == 40
 
 
 def test_a_long_passage_must_be_worth_its_room() -> None:
     said = ["x" * (4 * SHORT_CHARS), "x" * SHORT_CHARS, "x"]
-    equal = Asked(cosines=np.full(3, 0.5), found={"tango": np.arange(3), "paris": np.array([0, 1, 2])})
+    equal = QueryMatches(cosines=np.full(3, 0.5), found={"tango": np.arange(3), "paris": np.array([0, 1, 2])})
     on = shelf(said, conversations=[1, 2, 3])
     ranked = rank(on, equal, everything(3), NOW, Recipe(candidates=9, fusion="rrf"))
     worth = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
@@ -104,7 +104,7 @@ def test_a_long_passage_must_be_worth_its_room() -> None:
 
 
 def test_a_signal_without_weight_moves_nothing() -> None:
-    asked = Asked(cosines=np.where(np.arange(40) == 20, 0.9, 0.1), found={"tango": np.array([3])})
+    asked = QueryMatches(cosines=np.where(np.arange(40) == 20, 0.9, 0.1), found={"tango": np.array([3])})
     deaf = Recipe({**WEIGHTS, "words": 0.0})
     on, all_of_it = shelf(["text"] * 40), everything(40)
     scores = [
@@ -116,7 +116,7 @@ def test_a_signal_without_weight_moves_nothing() -> None:
 
 
 def test_surroundings_count_only_within_the_reach() -> None:
-    asked = Asked(cosines=None, found={"tango": np.array([10])})
+    asked = QueryMatches(cosines=None, found={"tango": np.array([10])})
     on, all_of_it = shelf(["text"] * 40), everything(40)
     alone, near = (rank(on, asked, all_of_it, NOW, Recipe(reach_passages=reach)).rows.tolist() for reach in (0, 2))
     assert alone == [10]
@@ -124,7 +124,7 @@ def test_surroundings_count_only_within_the_reach() -> None:
 
 
 def test_what_stands_beside_a_hit_comes_before_what_does_not() -> None:
-    asked = Asked(cosines=None, found={"tango": np.array([10]), "paris": np.array([12])})
+    asked = QueryMatches(cosines=None, found={"tango": np.array([10]), "paris": np.array([12])})
     order = ordered(["text"] * 40, asked)
     assert order.index(11) < order.index(14) < order.index(16)
 
@@ -154,7 +154,7 @@ def test_widening_takes_neighbours_within_reach_and_nothing_twice() -> None:
 
 
 def test_what_may_not_come_is_not_ranked_but_lends_its_words_to_its_neighbours() -> None:
-    asked = Asked(cosines=None, found={"tango": np.array([10]), "paris": np.array([30])})
+    asked = QueryMatches(cosines=None, found={"tango": np.array([10]), "paris": np.array([30])})
     eligible = everything(40)
     eligible[10] = False
     order = ordered(["text"] * 40, asked, eligible)
@@ -162,12 +162,12 @@ def test_what_may_not_come_is_not_ranked_but_lends_its_words_to_its_neighbours()
 
 
 def test_the_named_speaker_wins_among_equals() -> None:
-    asked = Asked(cosines=None, found={"tango": np.array([3, 23])}, words=frozenset({"ben"}))
+    asked = QueryMatches(cosines=None, found={"tango": np.array([3, 23])}, words=frozenset({"ben"}))
     assert ordered(["text"] * 40, asked, speakers=["ann"] * 20 + ["ben"] * 20)[0] == 23
 
 
 def test_what_the_user_said_wins_among_equals() -> None:
-    asked = Asked(cosines=None, found={"tango": np.array([3, 23])})
+    asked = QueryMatches(cosines=None, found={"tango": np.array([3, 23])})
     assert ordered(["text"] * 40, asked, users=[23])[0] == 23
 
 
@@ -175,35 +175,35 @@ def test_what_was_said_in_the_period_that_is_asked_about_wins_among_equals() -> 
     created = [NOW - 90 * 86_400] * 20 + [NOW] * 20
     found = {"tango": np.array([5, 25])}
     then = ((NOW - 100 * 86_400, NOW - 80 * 86_400),)
-    assert ordered(["text"] * 40, Asked(cosines=None, found=found), created_at=created)[0] == 25
-    assert ordered(["text"] * 40, Asked(cosines=None, found=found, periods=then), created_at=created)[0] == 5
+    assert ordered(["text"] * 40, QueryMatches(cosines=None, found=found), created_at=created)[0] == 25
+    assert ordered(["text"] * 40, QueryMatches(cosines=None, found=found, periods=then), created_at=created)[0] == 5
 
 
 def test_the_answer_to_a_question_wins_over_the_question() -> None:
-    asked = Asked(cosines=None, found={"tango": np.array([10, 11])})
+    asked = QueryMatches(cosines=None, found={"tango": np.array([10, 11])})
     assert ordered(["text"] * 40, asked, asks=[10])[0] == 11
 
 
 def test_among_equals_the_recent_comes_first() -> None:
-    asked = Asked(cosines=None, found={"tango": np.array([5, 25])})
+    asked = QueryMatches(cosines=None, found={"tango": np.array([5, 25])})
     created = [NOW - 30 * 86_400] * 20 + [NOW] * 20
     assert ordered(["text"] * 40, asked, created_at=created)[0] == 25
 
 
 def test_nothing_known_and_no_model_ranks_nothing() -> None:
-    assert ordered(["text"] * 5, Asked(cosines=None, found={})) == []
+    assert ordered(["text"] * 5, QueryMatches(cosines=None, found={})) == []
 
 
 def test_same_question_same_order() -> None:
     cosines = np.random.default_rng(7).normal(size=60)
-    asked = Asked(cosines=cosines, found={"tango": np.array([3, 30]), "paris": np.array([31])})
+    asked = QueryMatches(cosines=cosines, found={"tango": np.array([3, 30]), "paris": np.array([31])})
     first = ordered(["text"] * 60, asked)
     assert first == ordered(["text"] * 60, asked) and len(set(first)) == len(first)
 
 
 def test_pool_limits_what_each_list_hands_on() -> None:
     on = shelf(["x" * (REACH_CHARS + 1)] * 50, conversations=list(range(50)))
-    asked = Asked(cosines=None, found={"tango": np.arange(50)})
+    asked = QueryMatches(cosines=None, found={"tango": np.arange(50)})
     assert len(rank(on, asked, everything(50), NOW, Recipe(candidates=4)).rows) == 4
 
 
@@ -243,7 +243,7 @@ def test_order_is_the_same_each_time_and_holds_only_what_may_come_once(
     held = np.flatnonzero([holds for *_, holds, _ in said])
     eligible = np.array([may for *_, may in said])
     cosines = np.array([cosine / 10 for _, cosine, *_ in said])
-    asked = Asked(cosines=cosines, found={"tango": held} if len(held) else {})
+    asked = QueryMatches(cosines=cosines, found={"tango": held} if len(held) else {})
     first, again = (rank(on, asked, eligible, NOW, Recipe(candidates=pool, fusion=fusion)) for _ in range(2))
     assert first.rows.tolist() == again.rows.tolist()
     assert eligible[first.rows].all() and len(set(first.rows.tolist())) == len(first.rows)
@@ -258,7 +258,7 @@ def test_min_max_ignores_a_signal_that_is_the_same_everywhere() -> None:
 
 def test_both_fusions_agree_on_a_clear_case() -> None:
     on = shelf(["text"] * 30)
-    asked = Asked(cosines=np.where(np.arange(30) == 12, 1.0, 0.0), found={"tango": np.array([12])})
+    asked = QueryMatches(cosines=np.where(np.arange(30) == 12, 1.0, 0.0), found={"tango": np.array([12])})
     best = [
         rank(on, asked, everything(30), NOW, Recipe(candidates=50, fusion=fusion)).rows[0]
         for fusion in ("minmax", "rrf")
@@ -278,7 +278,7 @@ def test_importance_halves_in_a_week_and_knows_no_future() -> None:
 
 
 def mmr(vectors: list[np.ndarray], scores: list[float], balance: float) -> list[int]:
-    ranked = Ranked(np.arange(len(scores)), np.array(scores), {"words": np.array(scores)})
+    ranked = RankedRows(np.arange(len(scores)), np.array(scores), {"words": np.array(scores)})
     return diversified(ranked, np.array(vectors), balance).rows.tolist()
 
 
@@ -327,7 +327,7 @@ def test_passages_are_found_where_ids_are_missing_in_between() -> None:
 
 
 def test_what_answers_more_for_its_room_comes_first_and_short_passages_need_the_room_of_a_stretch() -> None:
-    found = Ranked(np.array([7, 8, 9]), np.zeros(3), {})
+    found = RankedRows(np.array([7, 8, 9]), np.zeros(3), {})
     judged = by_worth(found, np.array([0.5, 0.4, 0.9]), np.array([WORTH_CHARS * 2, WORTH_CHARS, WORTH_CHARS * 4]))
     assert judged.rows.tolist() == [8, 7, 9]
     assert judged.signals[PROBABILITY].tolist() == [0.4, 0.5, 0.9]
@@ -346,13 +346,13 @@ def test_words_of_surroundings_count_as_their_weights_say() -> None:
     held = np.array([np.isin(np.arange(500), holding) for holding in found.values()])
     expected = held[:, rows] + (held[:, around] * weights).sum(1)
     assert np.allclose(nearby(found, 500, rows, around, weights), expected)
-    assert (holds(found, rows) == held[:, rows]).all()
-    assert nearby({}, 500, rows, around, weights).shape == (0, len(rows)) == holds({}, rows).shape
+    assert (term_matrix(found, rows) == held[:, rows]).all()
+    assert nearby({}, 500, rows, around, weights).shape == (0, len(rows)) == term_matrix({}, rows).shape
 
 
 @pytest.mark.parametrize("scores", [[0.5, 0.9, 0.5, 0.1, 0.9], [0.2, 0.7, 0.4]])
 def test_equal_scores_keep_the_order_of_their_rows(scores: list[float]) -> None:
-    ranked = Ranked(np.arange(len(scores)), np.zeros(len(scores)), {})
+    ranked = RankedRows(np.arange(len(scores)), np.zeros(len(scores)), {})
     lengths = WORTH_CHARS * np.ones(len(scores))
     expected = sorted(range(len(scores)), key=lambda row: (-scores[row], row))
     assert by_worth(ranked, np.array(scores), lengths).rows.tolist() == expected

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from palimpsest.core.archive.chunking import query_terms, terms
-from palimpsest.core.recall.ranking import Asked, PassageTable, Ranked, Recipe, rank
+from palimpsest.core.recall.ranking import PassageTable, QueryMatches, RankedRows, Recipe, rank
 from palimpsest.core.recall.relevance import help_signals, passage_signals, relevance, tables_for
 from palimpsest.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS, Tables
 
@@ -23,7 +23,7 @@ SAID = (
 )
 
 
-def asked(text: str, on: PassageTable, nearest: int | None = None) -> Asked:
+def asked(text: str, on: PassageTable, nearest: int | None = None) -> QueryMatches:
     """A question whose vector is that of one passage, or none without a model."""
     held = {term: np.flatnonzero([term in terms(said) for said in SAID]) for term in query_terms(text)}
     found = {term: rows for term, rows in held.items() if len(rows)}
@@ -31,10 +31,10 @@ def asked(text: str, on: PassageTable, nearest: int | None = None) -> Asked:
     if nearest is not None:
         cosines = np.full(len(on), 0.05)
         cosines[nearest] = 0.6
-    return Asked(cosines, found, text, absent=tuple(term for term in held if term not in found))
+    return QueryMatches(cosines, found, text, absent=tuple(term for term in held if term not in found))
 
 
-def judged(text: str, nearest: int | None) -> tuple[Ranked, np.ndarray, float]:
+def judged(text: str, nearest: int | None) -> tuple[RankedRows, np.ndarray, float]:
     on = shelf(SAID, users=range(len(SAID)))
     question = asked(text, on, nearest)
     eligible = np.ones(len(on), np.bool_)
@@ -66,7 +66,7 @@ def test_what_is_ahead_of_all_others_is_more_probable_than_what_is_like_them() -
     on = shelf(SAID, users=range(len(SAID)))
     eligible = np.ones(len(on), np.bool_)
     clear = asked("Who is she?", on, 0)
-    vague = Asked(np.full(len(on), 0.6), clear.found, clear.text, absent=clear.absent)
+    vague = QueryMatches(np.full(len(on), 0.6), clear.found, clear.text, absent=clear.absent)
     first = []
     for question in (clear, vague):
         ranked = rank(on, question, eligible, NOW, Recipe(candidates=50))
@@ -158,7 +158,7 @@ def behind(times: int, text: str, nearest: int | None) -> tuple[float, float]:
     cosines = np.minimum(chance.normal(0.05, 0.07, len(texts)), 0.35)  # as MiniLM has them for texts of other subjects
     if nearest is not None:
         cosines[nearest] = 0.6
-    question = Asked(
+    question = QueryMatches(
         cosines,
         {term: rows for term, rows in held.items() if len(rows)},
         text,

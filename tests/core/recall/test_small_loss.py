@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from palimpsest.core.recall.ranking import Asked, PassageTable
+from palimpsest.core.recall.ranking import PassageTable, QueryMatches
 from palimpsest.core.recall.small_loss import LEAST_NEARNESS, LONG_TALK_MARGIN, small_loss
 
 from tests.core.shelves import shelf
@@ -22,8 +22,8 @@ def table() -> PassageTable:
     return shelf(TOLD, users=[0, 2])
 
 
-def asked(text: str, cosine: float | None) -> Asked:
-    return Asked(cosines=None if cosine is None else np.full(len(TOLD), cosine), found={}, text=text)
+def asked(text: str, cosine: float | None) -> QueryMatches:
+    return QueryMatches(cosines=None if cosine is None else np.full(len(TOLD), cosine), found={}, text=text)
 
 
 def rows(text: str, cosine: float | None, *, told: tuple[int, ...] = (), most_chars: int = 1500) -> list[int]:
@@ -95,7 +95,7 @@ def test_where_more_was_lost_what_the_user_told_comes_while_that_is_little() -> 
     everything = np.ones(5, np.bool_)
 
     def given(cosine: float, most_chars: int) -> list[int]:
-        request = Asked(cosines=np.full(5, cosine), found={}, text="Is this place fine? They serve satay.")
+        request = QueryMatches(cosines=np.full(5, cosine), found={}, text="Is this place fine? They serve satay.")
         return small_loss(shown, everything, everything, request, most_chars).tolist()
 
     said = sum(len(TOLD[at]) for at in (0, 2))

@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 import pytest
-from palimpsest.core.recall.trail import NOTES, Gap, Held, Trace, as_json, ending, stages
+from palimpsest.core.recall.trail import NOTES, Gap, StatementMatch, Trace, as_json, last_stage, stages
 from palimpsest.domain import Note
 
-SAID = Held(7, "user", 3, "the exporter listens on port 9417")
+SAID = StatementMatch(7, "user", 3, "the exporter listens on port 9417")
 WHOLE = Trace(
     turn=9,
     turns=9,
@@ -28,12 +28,12 @@ def named(trace: Trace) -> dict[str, bool | None]:
 
 def test_what_a_block_quotes_and_the_request_lacks_has_been_said() -> None:
     assert named(WHOLE) == {"archived": True, "indexed": True, "said": True}
-    assert ending(stages(WHOLE)) is None
+    assert last_stage(stages(WHOLE)) is None
     assert as_json(WHOLE)["lost_at"] is None
 
 
 def test_what_nobody_said_is_a_write_gap() -> None:
-    end = ending(stages(Trace(set_aside=2, erased=1)))
+    end = last_stage(stages(Trace(set_aside=2, erased=1)))
     assert end is not None
     assert (end.name, end.gap) == ("archived", Gap.WRITE)
     assert "2 could not be stored" in end.detail
@@ -41,7 +41,7 @@ def test_what_nobody_said_is_a_write_gap() -> None:
 
 
 def test_what_another_conversation_holds_is_out_of_reach() -> None:
-    end = ending(stages(Trace(elsewhere=("c-2",))))
+    end = last_stage(stages(Trace(elsewhere=("c-2",))))
     assert end is not None
     assert (end.name, end.gap) == ("archived", Gap.RETRIEVAL)
     assert "c-2" in end.detail
@@ -68,7 +68,7 @@ UNSAID = replace(WHOLE, blocks=())
     ],
 )
 def test_a_trail_ends_at_the_first_stage_that_fails(trace: Trace, name: str | None) -> None:
-    end = ending(stages(trace))
+    end = last_stage(stages(trace))
     assert (end.name if end else None) == name
     assert end is None or end.advice
 

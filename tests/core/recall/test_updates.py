@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 from palimpsest.core.archive.chunking import query_terms, terms
-from palimpsest.core.recall.ranking import PassageTable, Ranked
-from palimpsest.core.recall.updates import LOOKED_AT, STATEMENTS, later, shared_share, statements
+from palimpsest.core.recall.ranking import PassageTable, RankedRows
+from palimpsest.core.recall.updates import LOOKED_AT, STATEMENTS, later_statements, shared_share, statements
 
 from tests.core.shelves import axis, shelf
 
@@ -28,7 +28,7 @@ def found_later(table: PassageTable, row: int = 0, eligible: np.ndarray | None =
     wanted = query_terms(SAID[row])
     held = {term: np.flatnonzero([term in terms(text) for text in SAID]) for term in wanted}
     everywhere = np.ones(len(table), np.bool_) if eligible is None else eligible
-    return later(table, row, held, dict.fromkeys(held, 1.0), everywhere)[0].tolist()
+    return later_statements(table, row, held, dict.fromkeys(held, 1.0), everywhere)[0].tolist()
 
 
 def test_what_the_user_said_later_with_words_of_it_is_found_likest_first() -> None:
@@ -56,19 +56,19 @@ def test_of_texts_with_the_same_words_the_nearer_in_meaning_comes_first() -> Non
     )
     table.vectors[0] = table.vectors[2] = axis(1)
     held = {"shop": np.array([0, 1, 2])}
-    rows, cosines = later(table, 0, held, {"shop": 1.0}, np.ones(3, np.bool_))
+    rows, cosines = later_statements(table, 0, held, {"shop": 1.0}, np.ones(3, np.bool_))
     assert rows.tolist() == [2, 1] and cosines.tolist() == [1.0, 0.0]
 
 
 def test_only_the_first_statements_are_looked_up_again() -> None:
     table = shelf([f"My locker number {at} has the code {at}172." for at in range(9)], users=range(0, 9, 2))
     rows = np.arange(9)
-    assert statements(table, Ranked(rows, np.zeros(9), {})).tolist() == [0, 2, 4][:STATEMENTS]
+    assert statements(table, RankedRows(rows, np.zeros(9), {})).tolist() == [0, 2, 4][:STATEMENTS]
 
 
 def test_no_more_than_a_few_are_compared() -> None:
     table = shelf([f"The shop number {at} opened." for at in range(40)], users=range(40))
-    rows, _ = later(table, 0, {"shop": np.arange(40)}, {"shop": 1.0}, np.ones(40, np.bool_))
+    rows, _ = later_statements(table, 0, {"shop": np.arange(40)}, {"shop": 1.0}, np.ones(40, np.bool_))
     assert len(rows) == LOOKED_AT
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from palimpsest.core.recall.utterance import (
     PERSONAL,
     TELLING,
-    _read,
-    asking,
+    _count_words,
     folded,
     informativeness,
     language,
     personal,
-    read,
+    question_form,
+    read_utterance,
     stating,
     words,
 )
@@ -37,14 +37,14 @@ def test_the_language_of_short_lines_is_mostly_known(code: str) -> None:
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_no_question_and_no_task_is_taken_for_small_talk(code: str) -> None:
-    assert not [line for line in LINES[code]["general"] if read(line).is_small_talk]
-    assert mean(read(line).is_small_talk for line in LINES[code]["past"]) <= 0.1
+    assert not [line for line in LINES[code]["general"] if read_utterance(line).is_small_talk]
+    assert mean(read_utterance(line).is_small_talk for line in LINES[code]["past"]) <= 0.1
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_thanks_greetings_and_assent_are_small_talk_where_every_word_of_them_is(code: str) -> None:
-    assert mean(read(line).is_small_talk for line in LINES[code]["small"]) >= 0.25
-    assert not [line for line in LINES[code]["past"] if read(line).goes_on]
+    assert mean(read_utterance(line).is_small_talk for line in LINES[code]["small"]) >= 0.25
+    assert not [line for line in LINES[code]["past"] if read_utterance(line).goes_on]
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
@@ -85,22 +85,22 @@ def test_a_letter_beyond_ascii_changes_no_other_word(text: str) -> None:
 
 
 def test_an_utterance_without_words_is_english_small_talk_of_nothing() -> None:
-    of = read("")
+    of = read_utterance("")
     assert (of.language, of.words, of.own, of.is_small_talk) == ("en", 0, 0, False)
 
 
 def test_every_feature_has_a_weight() -> None:
-    assert len(asking("Which port?")) + 1 == len(PERSONAL)
+    assert len(question_form("Which port?")) + 1 == len(PERSONAL)
     assert len(stating("It is 9417.")) + 1 == len(TELLING)
 
 
 def test_only_the_beginning_of_a_long_text_is_read() -> None:
-    assert read("a " * 10_000 + "my") == read("a " * 300)
+    assert read_utterance("a " * 10_000 + "my") == read_utterance("a " * 300)
 
 
 def test_a_reading_keeps_no_more_of_a_text_than_it_reads() -> None:
     long = "one long message " * 100_000
-    read(long)
-    known = _read.cache_info().hits
-    read(long + "that ends otherwise")
-    assert _read.cache_info().hits == known + 1, "what is not read is no part of the key"
+    read_utterance(long)
+    known = _count_words.cache_info().hits
+    read_utterance(long + "that ends otherwise")
+    assert _count_words.cache_info().hits == known + 1, "what is not read is no part of the key"

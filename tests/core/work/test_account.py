@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from palimpsest.core.work.account import Lost, account
+from palimpsest.core.work.account import LostMessage, account
 from palimpsest.domain import Account
 
 from tests.examples import examples
 
 
-def work(*said: tuple[str, str]) -> list[Lost]:
-    return [Lost(at, role, text) for at, (role, text) in enumerate(said, start=1)]
+def work(*said: tuple[str, str]) -> list[LostMessage]:
+    return [LostMessage(at, role, text) for at, (role, text) in enumerate(said, start=1)]
 
 
 def call(tool: str, **arguments: object) -> str:
@@ -73,7 +73,7 @@ def test_a_failure_that_passed_later_is_not_open() -> None:
     ],
 )
 def test_a_failure_that_was_provoked_is_not_open(before: str, command: str, after: str) -> None:
-    def failing(before: str, command: str, after: str) -> list[Lost]:
+    def failing(before: str, command: str, after: str) -> list[LostMessage]:
         call_it = f"{before}\n{call('Bash', command=command)}"
         return work(("assistant", call_it), ("tool", "1 failed\nError: no such key"), ("assistant", after or "Done."))
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.core.work.account import Lost
+from palimpsest.core.work.account import LostMessage
 from palimpsest.core.work.loss import COMPARED_CHARS, OF_KIND, Loss, LossKind, losses
 
 LOST = (
-    Lost(1, "user", "Never push to main without a review, please."),
-    Lost(2, "assistant", 'I look at it.\nbash({"command": "pytest tests/parser"})'),
-    Lost(3, "tool", "AssertionError: 3 != 4\n2 failed"),
-    Lost(4, "assistant", 'read_file({"path": "src/parser.py"})'),
-    Lost(5, "tool", "class Parser: ..."),
-    Lost(6, "user", "We agreed to deploy on Tuesdays only."),
+    LostMessage(1, "user", "Never push to main without a review, please."),
+    LostMessage(2, "assistant", 'I look at it.\nbash({"command": "pytest tests/parser"})'),
+    LostMessage(3, "tool", "AssertionError: 3 != 4\n2 failed"),
+    LostMessage(4, "assistant", 'read_file({"path": "src/parser.py"})'),
+    LostMessage(5, "tool", "class Parser: ..."),
+    LostMessage(6, "user", "We agreed to deploy on Tuesdays only."),
 )
 
 
@@ -46,36 +46,36 @@ def test_what_came_back_and_what_was_used_are_told_apart() -> None:
 
 def test_a_sentence_that_a_block_cuts_came_back_too() -> None:
     rule = "Never push anything to the main branch of this repository without a review by somebody else, please."
-    found = losses([Lost(1, "user", rule)], "", f"user: {rule[: COMPARED_CHARS + 1]}…", "")
+    found = losses([LostMessage(1, "user", rule)], "", f"user: {rule[: COMPARED_CHARS + 1]}…", "")
     assert [one.came_back for one in of_kind(found, LossKind.RULE)] == [True]
 
 
 def test_of_each_kind_the_newest_are_told() -> None:
-    many = [Lost(at, "user", f"look at src/part{at}.py") for at in range(OF_KIND + 5)]
+    many = [LostMessage(at, "user", f"look at src/part{at}.py") for at in range(OF_KIND + 5)]
     found = of_kind(losses(many, "", "", ""), LossKind.FILE)
     assert [one.occurrence for one in found] == list(range(OF_KIND + 4, 4, -1))
 
 
 def told(role: str, text: str, kind: LossKind) -> list[str]:
-    return [one.text for one in of_kind(losses([Lost(1, role, text)], "", "", ""), kind)]
+    return [one.text for one in of_kind(losses([LostMessage(1, role, text)], "", "", ""), kind)]
 
 
 def test_what_a_tool_printed_is_no_loss() -> None:
-    found = losses([Lost(1, "tool", "src/a.py\nsrc/b.py\nport 7431, ValueError: no such thing")], "", "", "")
+    found = losses([LostMessage(1, "tool", "src/a.py\nsrc/b.py\nport 7431, ValueError: no such thing")], "", "", "")
     assert found == []
 
 
 @pytest.mark.parametrize("command", ["ls -la src", "grep -rn parse src", "cat src/a.py"])
 def test_a_command_that_only_shows_something_is_no_loss(command: str) -> None:
-    run = Lost(1, "assistant", f'bash({{"command": "{command}"}})')
-    assert not losses([run, Lost(2, "tool", "src/a.py")], "", "", "")
+    run = LostMessage(1, "assistant", f'bash({{"command": "{command}"}})')
+    assert not losses([run, LostMessage(2, "tool", "src/a.py")], "", "", "")
 
 
 def test_a_failure_of_what_passed_later_is_no_loss() -> None:
     call = 'bash({"command": "pytest tests"})'
-    lost = [Lost(1, "assistant", call), Lost(2, "tool", "2 failed"), Lost(3, "assistant", call)]
-    assert of_kind(losses([*lost, Lost(4, "tool", "1 failed")], "", "", ""), LossKind.ERROR)
-    assert not of_kind(losses([*lost, Lost(4, "tool", "3 passed")], "", "", ""), LossKind.ERROR)
+    lost = [LostMessage(1, "assistant", call), LostMessage(2, "tool", "2 failed"), LostMessage(3, "assistant", call)]
+    assert of_kind(losses([*lost, LostMessage(4, "tool", "1 failed")], "", "", ""), LossKind.ERROR)
+    assert not of_kind(losses([*lost, LostMessage(4, "tool", "3 passed")], "", "", ""), LossKind.ERROR)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_an_error_in_prose_has_a_message_or_a_number() -> None:
 
 def test_a_file_is_told_once_however_its_path_begins() -> None:
     lost = [
-        Lost(1, "assistant", 'read_file({"path": "/home/ann/shop/src/parser.py"})'),
-        Lost(2, "assistant", "It is in src/parser.py, and in parser.py and parser.py again."),
-        Lost(3, "user", "Look at ./src/parser.py and write notes.txt."),
+        LostMessage(1, "assistant", 'read_file({"path": "/home/ann/shop/src/parser.py"})'),
+        LostMessage(2, "assistant", "It is in src/parser.py, and in parser.py and parser.py again."),
+        LostMessage(3, "user", "Look at ./src/parser.py and write notes.txt."),
     ]
     assert [one.text for one in of_kind(losses(lost, "", "", ""), LossKind.FILE)] == ["src/parser.py"]
     assert not of_kind(losses(lost, "the client still sends shop/src/parser.py", "", ""), LossKind.FILE)

@@ -1,5 +1,5 @@
 import pytest
-from palimpsest.core.writing.clauses import LONGEST_CHARS, READ_CHARS, clauses, is_order, joined
+from palimpsest.core.writing.clauses import LONGEST_CHARS, READ_CHARS, clauses, is_order, join_clauses
 
 from tests.core.writing.talking import segment
 
@@ -68,8 +68,8 @@ def test_a_run_without_a_full_stop_is_no_clause() -> None:
 
 
 def test_clauses_in_a_row_are_joined_as_they_were_parted() -> None:
-    assert joined(["We moved", "because it rained.", "It rains"]) == "We moved, because it rained. It rains"
-    assert joined([]) == ""
+    assert join_clauses(["We moved", "because it rained.", "It rains"]) == "We moved, because it rained. It rains"
+    assert join_clauses([]) == ""
 
 
 def test_a_pasted_text_is_read_no_further_than_its_beginning() -> None:

@@ -1,4 +1,4 @@
-from palimpsest.core.writing.clauses import joined
+from palimpsest.core.writing.clauses import join_clauses
 from palimpsest.core.writing.cues import Kind
 from palimpsest.core.writing.entries import ENTRY_TOKENS, PAPER, Weights
 from palimpsest.core.writing.epc import Probe, Unit, units_of, utility, write
@@ -37,7 +37,9 @@ def test_every_item_cites_what_it_says() -> None:
     items = write(TALK, 1000, count, statistics(TALK))
     assert items
     for item in items:
-        assert joined([quoted(TALK, span.occurrence, span.start, span.stop) for span in item.sources]) == item.text
+        assert (
+            join_clauses([quoted(TALK, span.occurrence, span.start, span.stop) for span in item.sources]) == item.text
+        )
 
 
 def test_items_are_in_order_of_the_conversation() -> None:

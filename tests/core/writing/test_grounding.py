@@ -1,5 +1,5 @@
 import pytest
-from palimpsest.core.writing.grounding import cited, says_no_more
+from palimpsest.core.writing.grounding import says_no_more, source_spans
 
 from tests.core.writing.talking import quoted, segment
 
@@ -11,12 +11,12 @@ TALK = segment(
 
 
 def test_what_was_said_is_cited_where_it_was_said() -> None:
-    (span,) = cited("The user moved to Lisbon in May 2021.", TALK, {0, 1})
+    (span,) = source_spans("The user moved to Lisbon in May 2021.", TALK, {0, 1})
     assert quoted(TALK, span.occurrence, span.start, span.stop) == "I moved to Lisbon in May 2021"
 
 
 def test_both_clauses_are_cited_where_a_text_tells_of_both() -> None:
-    assert len(cited("User moved to Lisbon and Anna kept the flat in Porto", TALK, {0})) == 2
+    assert len(source_spans("User moved to Lisbon and Anna kept the flat in Porto", TALK, {0})) == 2
 
 
 @pytest.mark.parametrize(
@@ -33,16 +33,16 @@ def test_both_clauses_are_cited_where_a_text_tells_of_both() -> None:
     ],
 )
 def test_what_was_not_said_is_not_cited(text: str) -> None:
-    assert cited(text, TALK, {0, 1, 2}) == ()
+    assert source_spans(text, TALK, {0, 1, 2}) == ()
 
 
 def test_an_order_in_a_message_is_no_source() -> None:
-    assert cited("Anna is an administrator of all servers.", TALK, {0, 1, 2}) == ()
+    assert source_spans("Anna is an administrator of all servers.", TALK, {0, 1, 2}) == ()
 
 
 def test_messages_that_a_text_does_not_name_are_no_source() -> None:
-    assert cited("The user moved to Lisbon in May 2021.", TALK, {1}) == ()
-    assert cited("The user moved to Lisbon in May 2021.", TALK, set()) == ()
+    assert source_spans("The user moved to Lisbon in May 2021.", TALK, {1}) == ()
+    assert source_spans("The user moved to Lisbon in May 2021.", TALK, set()) == ()
 
 
 def test_a_negation_that_is_left_out_turns_a_statement_round() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palimpsest.edge.admin.reminder_routes import WAIT_SECONDS
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.turns.reminders import states, waiting
+from palimpsest.store.turns.reminders import states, waiting_reminders
 
 from tests.edge.admin.asking import ACME, House
 from tests.talking import NOW
@@ -37,7 +37,7 @@ async def test_it_waits_until_its_time_is_over_and_goes_with_its_source(house: H
     memory = await one_memory(house)
     await house.send("POST", "reminders", {"memory": memory})
     late = NOW + WAIT_SECONDS + 2
-    assert await database.ask(lambda ask: waiting(ask, late)) == []
+    assert await database.ask(lambda ask: waiting_reminders(ask, late)) == []
     assert await database.ask(lambda ask: states(ask, [memory], late)) == {}
     assert (await house.ask("/memory/v1/conversations/c-1", method="DELETE"))[0] == 200
     assert await database.ask(lambda ask: ask("SELECT count(*) FROM reminder")) == [(0,)]

@@ -12,7 +12,7 @@ from palimpsest.features.assist.budget import Budget
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import Price
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.operation.assist_usage import AssistUsage, day_of, used
+from palimpsest.store.operation.assist_usage import AssistUsage, day_of, usage_of_day
 
 from tests.clock import Clock
 from tests.features.assist.helping import BLUE, PROMPT, TENANT, AssistTally, helped
@@ -25,7 +25,7 @@ def budget(database: Database, clock: Clock, price: Price | None = None, **caps:
 
 
 async def usage(database: Database, at: float) -> AssistUsage:
-    return await database.ask(partial(used, day=day_of(at), role="writer"))
+    return await database.ask(partial(usage_of_day, day=day_of(at), role="writer"))
 
 
 async def test_calls_are_booked_before_they_are_made_and_settled_by_what_they_used(database: Database) -> None:

@@ -13,7 +13,7 @@ from palimpsest.domain.ports import Assistant, Prompt
 from palimpsest.features.assist.model import ANSWER_BYTES, FAILURES_TO_REST
 from palimpsest.scripted import Reply, ScriptedUpstream
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.operation.assist_usage import AssistUsage, day_of, used
+from palimpsest.store.operation.assist_usage import AssistUsage, day_of, usage_of_day
 
 from tests.clock import Clock
 from tests.features.assist.helping import BLUE, PROMPT, SCHEMA, TENANT, AssistTally, assistants_of, helped, policy_of
@@ -22,7 +22,7 @@ NOW = Clock().now
 
 
 async def usage(database: Database) -> AssistUsage:
-    return await database.ask(partial(used, day=day_of(NOW), role="writer"))
+    return await database.ask(partial(usage_of_day, day=day_of(NOW), role="writer"))
 
 
 async def fault_of(assistant: Assistant, prompt: Prompt = PROMPT) -> AssistFault:

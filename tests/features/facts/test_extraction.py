@@ -14,7 +14,7 @@ from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, FactCategory, FactProposa
 from palimpsest.features.facts.extraction import Extract, FactExtraction
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.knowledge import fact_extraction as store
-from palimpsest.store.knowledge.facts import FactFilter, listed
+from palimpsest.store.knowledge.facts import FactFilter, list_facts
 from palimpsest.telemetry.metrics import Metrics
 
 from tests.remembered import Past
@@ -53,7 +53,7 @@ class House:
 
     async def done(self) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while await self.database.ask(store.waiting):  # noqa: ASYNC110 - it knows nothing of us
+            while await self.database.ask(store.oldest_waiting_at):  # noqa: ASYNC110 - it knows nothing of us
                 await asyncio.sleep(0.01)
 
     async def shows(self, *lines: str) -> None:
@@ -62,7 +62,7 @@ class House:
                 await asyncio.sleep(0.01)
 
     async def values(self) -> list[str]:
-        facts = await self.database.ask(lambda ask: listed(ask, FactFilter("acme"), NOW, 1000))
+        facts = await self.database.ask(lambda ask: list_facts(ask, FactFilter("acme"), NOW, 1000))
         return sorted(fact.value for fact in facts)
 
     async def extracted(self, worker: FactExtraction) -> None:

@@ -10,7 +10,7 @@ from palimpsest.core.writing.entries import cost
 from palimpsest.core.writing.grounding import says_no_more
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain import Item, Json
-from palimpsest.features.items.model_writers import ModelWriters, Written
+from palimpsest.features.items.model_writers import ModelWriters, WrittenItems
 from palimpsest.scripted import Reply
 from palimpsest.store.engine.sqlite.database import Database
 
@@ -60,7 +60,7 @@ def claiming(name: str, *facts: tuple[str, int]) -> Callable[[Json], str]:
     return script
 
 
-async def written(database: Database, name: str, script: Callable[[Json], Reply | str] | Reply) -> Written:
+async def written(database: Database, name: str, script: Callable[[Json], Reply | str] | Reply) -> WrittenItems:
     async with helped(database, retries=0, timeout_seconds=0.5) as (upstream, assistant):
         upstream.script = script if callable(script) else lambda body: script
         return await ModelWriters(assistant, count).write(name, TALK, BUDGET, TERMS, TENANT)
@@ -157,7 +157,7 @@ async def test_a_question_or_group_that_was_not_shown_is_none(database: Database
 
 async def test_a_model_that_finds_nothing_to_keep_is_believed(database: Database) -> None:
     found = await written(database, "lightmem-slm", claiming("lightmem-slm"))
-    assert found == Written((), by_model=2)
+    assert found == WrittenItems((), by_model=2)
 
 
 async def test_calls_are_two_a_segment_one_a_buffer_and_one_a_turn(database: Database) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.features.transfer.reading import Found, turns_in
+from palimpsest.features.transfer.reading import ReadResult, turns_in
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.secret import load_secret
@@ -146,7 +146,7 @@ async def test_an_import_that_is_killed_and_repeated_ends_as_one_that_ran_throug
     data = tmp_path / "data"
     take = ("import", str(file), "--config", "personal", "--data", str(data))
     assert killed_in_the_middle(take, data) == -signal.SIGKILL
-    turns = [*turns_in([file], Found())]
+    turns = [*turns_in([file], ReadResult())]
     assert 0 < stored_turns(data) < len(turns)
     done = palimpsest(*take)
     assert done.returncode == 0, done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.features.transfer.files import UNREADABLE, files_in, packed
+from palimpsest.features.transfer.files import UNREADABLE, compressed_stream, files_in
 
 
 def read(path: Path) -> dict[str, bytes]:
@@ -21,7 +21,7 @@ def read(path: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.jsonl.zst"])
 def test_what_is_packed_by_its_name_is_read_by_its_content(tmp_path: Path, name: str) -> None:
-    with (tmp_path / name).open("wb") as bare, packed(bare, name) as stream:
+    with (tmp_path / name).open("wb") as bare, compressed_stream(bare, name) as stream:
         stream.write(b"bees " * 1000)
     assert name.endswith("jsonl") == ((tmp_path / name).stat().st_size == 5000)
     (tmp_path / name).rename(tmp_path / "y.gz")
@@ -30,7 +30,7 @@ def test_what_is_packed_by_its_name_is_read_by_its_content(tmp_path: Path, name:
 
 def test_the_same_content_is_packed_to_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a.gz", "b.gz", "a.zst", "b.zst"):
-        with (tmp_path / name).open("wb") as bare, packed(bare, name) as stream:
+        with (tmp_path / name).open("wb") as bare, compressed_stream(bare, name) as stream:
             stream.write(b"bees")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert (tmp_path / "a.zst").read_bytes() == (tmp_path / "b.zst").read_bytes()

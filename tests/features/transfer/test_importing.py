@@ -19,7 +19,7 @@ from palimpsest.domain.portable_turn import ForgottenFact, PortableMessage, Port
 from palimpsest.features.facts.extraction import FactExtraction
 from palimpsest.features.transfer.importing import Destination, Importing, Totals, ages
 from palimpsest.features.transfer.lines import export, fact_to_line, from_line, header_line, to_line
-from palimpsest.features.transfer.reading import Found, turns_in
+from palimpsest.features.transfer.reading import ReadResult, turns_in
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.retention import Sweeper
 from palimpsest.settings.policy import RetentionPeriods, RetentionPolicy
@@ -83,7 +83,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def turns_of(*paths: Path) -> list[PortableTurn]:
-    return list(turns_in(list(paths), Found()))
+    return list(turns_in(list(paths), ReadResult()))
 
 
 def talk(*texts: str, conversation: str = "c-1", tenant: str = "static:me", **more: object) -> list[PortableTurn]:
@@ -416,7 +416,7 @@ async def told_to(database: Database, *facts: Fact) -> None:
 
 def facts_in(data: bytes, path: Path) -> list[Fact]:
     path.write_bytes(data)
-    found = Found()
+    found = ReadResult()
     assert list(turns_in([path], found)) == [] and not found.broken
     return found.facts
 
@@ -458,7 +458,7 @@ async def test_credentials_in_facts_of_files_are_redacted(tmp_path: Path) -> Non
 def test_what_is_wrong_with_a_fact_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_bytes(header_line() + b'{"fact":"f-1","subject":"a","slot":"b"}\n' + fact_to_line(PORT))
-    found = Found()
+    found = ReadResult()
     assert list(turns_in([path], found)) == []
     assert (found.facts, found.broken) == ([PORT], [f"{path}:2: value: missing"])
 
@@ -499,7 +499,7 @@ async def test_what_was_forgotten_stays_so_in_a_new_folder_with_another_secret(
         data = await exported(first)
         assert data.count(b'{"forgotten":') == 2
         (tmp_path / "a.jsonl").write_bytes(data)
-        found = Found()
+        found = ReadResult()
         importing = Importing(second, OTHER_SECRET)
         await importing.take(turns_in([tmp_path / "a.jsonl"], found), into)
         assert await facts_of(second, OTHER_SECRET) == everything, "extracted while the import was under way"
@@ -525,7 +525,7 @@ async def test_what_those_who_are_not_named_forgot_stays_so_for_all_of_them_wher
             await forgotten(first, "Porto", reach)
             path = tmp_path / f"{name}.jsonl"
             path.write_bytes(await exported(first))
-            found = Found()
+            found = ReadResult()
             await taken(second, list(turns_in([path], found)), secret=OTHER_SECRET)
             await Importing(second, OTHER_SECRET).take_forgotten(found.forgotten, ME, NOW)
             assert "Porto" not in await facts_of(second, OTHER_SECRET)
@@ -545,7 +545,7 @@ def test_a_forgotten_fact_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path.write_bytes(
         header_line() + b'{"forgotten":"t-1","tenant":"a"}\n{"forgotten":["t-1",0],"tenant":"a","stop":4}\n'
     )
-    found = Found()
+    found = ReadResult()
     assert list(turns_in([path], found)) == []
     assert found.forgotten == [ForgottenFact("a", ("t-1", 0), 0, 4, 0, False)]
     assert found.broken == [f"{path}:2: a place is not [turn, position]"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from palimpsest.domain.portable_turn import PortableTurn
 from palimpsest.features.transfer import reading
 from palimpsest.features.transfer.lines import header_line, to_line
-from palimpsest.features.transfer.reading import LOOKED_AT_BYTES, LOOKED_AT_LINES, Found, elements, turns_in
+from palimpsest.features.transfer.reading import LOOKED_AT_BYTES, LOOKED_AT_LINES, ReadResult, elements, turns_in
 
 from tests.features.transfer.samples import (
     chatgpt_conversation,
@@ -36,8 +36,8 @@ KINDS = {
 TURNS = {"chatgpt": 4, "claude": 4, "claude-code": 4, "codex": 5, "palimpsest": 1}
 
 
-def read(*paths: Path) -> tuple[list[PortableTurn], Found]:
-    found = Found()
+def read(*paths: Path) -> tuple[list[PortableTurn], ReadResult]:
+    found = ReadResult()
     return list(turns_in(list(paths), found)), found
 
 

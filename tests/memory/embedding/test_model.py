@@ -13,7 +13,15 @@ from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.memory.embedding.encoder import load_encoder
 from palimpsest.memory.embedding.fetch import routes
 from palimpsest.memory.embedding.minilm import MiniLMEncoder
-from palimpsest.memory.embedding.model import cache_folder, chosen, discard, install, locate, missing, questions_folder
+from palimpsest.memory.embedding.model import (
+    cache_folder,
+    chosen_model,
+    discard,
+    install,
+    locate,
+    missing_files,
+    questions_folder,
+)
 from palimpsest.settings.embedding_models import DEFAULT, embedding_model
 from palimpsest.settings.policy import ModelPolicy
 
@@ -159,7 +167,7 @@ def test_another_model_is_fetched_from_the_hub_into_a_folder_of_its_name(tmp_pat
     policy = ModelPolicy(name=E5, cache=tmp_path / "cache")
     place = cache_folder(policy)
     assert said[0] == str(place) and place.name == "intfloat--multilingual-e5-large"
-    assert locate(policy) == place and missing(policy, place) == []
+    assert locate(policy) == place and missing_files(policy, place) == []
     assert [path.name for path in place.parent.iterdir()] == [place.name], "nothing half-made stays behind"
     assert load_encoder(model, place, 1, for_questions=True).embed(["Which port"]).shape == (1, 1024)
 
@@ -175,4 +183,4 @@ def test_another_model_without_a_hub_says_where_its_files_may_be_put(tmp_path: P
 
 def test_a_model_that_does_not_exist_is_the_operators_mistake() -> None:
     with pytest.raises(PolicyError, match="did you mean intfloat/multilingual-e5-large"):
-        chosen(ModelPolicy(name="intfloat/multilingual-e5-huge"))
+        chosen_model(ModelPolicy(name="intfloat/multilingual-e5-huge"))

@@ -13,7 +13,7 @@ from palimpsest.core.archive.receipt import is_done, is_genuine
 from palimpsest.core.archive.tombstones import scope_prints
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.redaction.redaction import redacted_name
-from palimpsest.domain import Bare, Block, BlockKind, HeadFlag, Json, Record, Role
+from palimpsest.domain import Block, BlockKind, HeadFlag, Json, Record, ResentTurn, Role
 from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.word_cache import CACHES, forget_words
 from palimpsest.memory.erasure.forgetting import Forgetting
@@ -386,7 +386,7 @@ async def test_what_was_looked_for_does_not_come_back_with_a_request_that_was_se
     await journal.write([asked])
     await erased(forgetting, Target(conversation="c-1", number=1))
     said = heard(asked, "on it goes")
-    await journal.write(answers=[replace(said, answer=replace(said.answer, bare=Bare(7, told)))])
+    await journal.write(answers=[replace(said, answer=replace(said.answer, bare=ResentTurn(7, told)))])
     assert "on it goes" in await texts(database)
     assert not is_on_disk(database)
 

@@ -6,7 +6,7 @@ from palimpsest.core.recall.ranking import PassageTable
 from palimpsest.domain import Query, Reach
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.index import full_text as module
-from palimpsest.memory.index.full_text import Found
+from palimpsest.memory.index.full_text import TermRows
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.scope import Scope, scope_of
@@ -21,7 +21,7 @@ async def scope(past: Past, reach: Reach = Reach.CONVERSATION, tenant: str = "ac
     return found[0]
 
 
-async def find(past: Past, *terms: str, reach: Reach = Reach.CONVERSATION) -> Found:
+async def find(past: Past, *terms: str, reach: Reach = Reach.CONVERSATION) -> TermRows:
     here = await scope(past, reach)
     return await past.database.ask(lambda ask: module.find(ask, here, table(ask, here), terms))
 
@@ -30,7 +30,7 @@ def table(ask: Ask, here: Scope) -> PassageTable:
     return PassageTables(WordEmbedder.name, DIMENSIONS).table(ask, here)
 
 
-async def texts(past: Past, found: Found, term: str, reach: Reach = Reach.CONVERSATION) -> list[str]:
+async def texts(past: Past, found: TermRows, term: str, reach: Reach = Reach.CONVERSATION) -> list[str]:
     here = await scope(past, reach)
     rows = []
     ids = (await past.database.ask(lambda ask: table(ask, here))).ids
@@ -150,7 +150,7 @@ async def test_identifiers_are_found_whole(past: Past) -> None:
 
 async def test_no_terms_ask_for_nothing(past: Past) -> None:
     await past.say("the red boat")
-    assert await find(past) == Found({}, ())
+    assert await find(past) == TermRows({}, ())
 
 
 async def test_an_index_that_cannot_be_read_is_a_fault_and_not_an_empty_answer(past: Past) -> None:

@@ -3,10 +3,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from palimpsest.core.recall.trail import Trace, ending, stages
+from palimpsest.core.recall.trail import Trace, last_stage, stages
 from palimpsest.domain import Event
 from palimpsest.memory.archive import Archive
-from palimpsest.memory.recall.trails import Trails, holds
+from palimpsest.memory.recall.trails import Trails, holds_statement
 from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.metrics import Metrics
 
@@ -69,7 +69,7 @@ async def talk(tmp_path: Path) -> AsyncIterator[Conversation]:
 
 
 def end_of(trace: Trace) -> str | None:
-    end = ending(stages(trace))
+    end = last_stage(stages(trace))
     return end.name if end else None
 
 
@@ -171,4 +171,4 @@ async def test_what_a_block_quotes_was_said(talk: Conversation) -> None:
 def test_a_message_holds_a_statement_in_its_words_or_with_nearly_all_of_its_terms(
     statement: str, is_held: bool
 ) -> None:
-    assert holds(PORT, statement) is is_held
+    assert holds_statement(PORT, statement) is is_held

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from palimpsest.domain import Block, BlockKind, Ending, LinkKind, ToolCall, Whole
+from palimpsest.domain import Block, BlockKind, Ending, LinkKind, ParentListing, ToolCall
 from palimpsest.memory.recording.archive_frames import AnswerFrame, Applied, Begin, Progress, pack, unpacked
 from palimpsest.memory.recording.write_batch import Outcome, RequestItem, WriterState
 from palimpsest.settings.policy import Policy
@@ -22,7 +22,7 @@ TURN = replace(
     turn_of(MESSAGE),
     links=((LinkKind.CALL, 1 << 62), (LinkKind.PHRASE, -3)),
     block=Block("text", BlockKind.RECALL, (1, 2), 7),
-    whole=Whole(1, (4, 5, 6)),
+    whole=ParentListing(1, (4, 5, 6)),
     explain={"said": ["a", {"b": None}], "at": 1.5},
 )
 CALLED = replace(TURN.new[0].message, calls=(ToolCall("c-1", "read", "{}"),), media=("sha256:00;1",))

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import orjson
 import pytest
-from palimpsest.core.archive.records import heard_of
-from palimpsest.domain import Block, BlockKind, Completion, Ending, Heard, Message, Turn, Usage
+from palimpsest.core.archive.records import answer_record
+from palimpsest.domain import AnswerRecord, Block, BlockKind, Completion, Ending, Message, Turn, Usage
 from palimpsest.memory.recording.archive_writer import count_quotations, count_usage
-from palimpsest.wire.frame import opened, quoted
+from palimpsest.wire.frame import opened, quotation
 
 from tests.memory.recording.test_archivist import Tally, turn_of
 from tests.talking import user
 
-SHOWN = opened(BlockKind.RECALL, "Quoted.") + quoted("user", "The archive is in room 3172.") + "</palimpsest-memory>"
+SHOWN = opened(BlockKind.RECALL, "Quoted.") + quotation("user", "The archive is in room 3172.") + "</palimpsest-memory>"
 USAGE = orjson.dumps({"usage": {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 40}}})
 
 
@@ -23,9 +23,9 @@ def counts() -> Tally:
     return Tally()
 
 
-def heard(turn: Turn, text: str) -> Heard:
+def heard(turn: Turn, text: str) -> AnswerRecord:
     said = Message("assistant", text, {"role": "assistant", "content": text})
-    return heard_of(turn, Completion(said), Ending.COMPLETE, 0.0, b"k" * 32, str)
+    return answer_record(turn, Completion(said), Ending.COMPLETE, 0.0, b"k" * 32, str)
 
 
 def test_passages_that_the_answer_quotes_are_counted_beside_those_that_it_was_shown(counts: Tally) -> None:

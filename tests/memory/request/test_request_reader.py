@@ -26,7 +26,7 @@ from palimpsest.domain.errors import WireError
 from palimpsest.domain.ports import Wire
 from palimpsest.memory.request.arrival import Arrivals
 from palimpsest.memory.request.recent_readings import OPENING_BYTES, RecentReadings
-from palimpsest.memory.request.request_reader import Passed, RequestReader
+from palimpsest.memory.request.request_reader import RequestReader, UntouchedRequest
 from palimpsest.memory.request.sized_executor import SizedExecutor
 from palimpsest.memory.tokens.counter import TokenCounter
 from palimpsest.settings import load
@@ -58,7 +58,7 @@ def reader(recent: RecentReadings, executor: Executor = EXECUTOR) -> RequestRead
 async def read(by: RequestReader, body: bytes, wire: Wire = chat, caller: bytes = b"sk-a") -> Reading:
     arrival = Arrivals(rules(), ProxyKeys({})).of([(b"authorization", b"Bearer " + caller)], body, wire)
     found = await by.read(arrival, patience_seconds=1)
-    assert not isinstance(found, Passed)
+    assert not isinstance(found, UntouchedRequest)
     return found[0]
 
 

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.features.facts.extraction import FactExtraction
-from palimpsest.features.transfer.reading import Found, turns_in
+from palimpsest.features.transfer.reading import ReadResult, turns_in
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.operation.checking import check, repair
 from palimpsest.store.engine.sqlite.database import Database
@@ -31,7 +31,7 @@ async def path(tmp_path: Path) -> Path:
     (tmp_path / "cc.jsonl").write_bytes(lines_of(claude_code_lines()))
     (tmp_path / "codex.jsonl").write_bytes(lines_of(codex_lines()))
     database = Database(tmp_path / "palimpsest.db")
-    await Importing(database, SECRET).take(turns_in([tmp_path], Found()), ME)
+    await Importing(database, SECRET).take(turns_in([tmp_path], ReadResult()), ME)
     await database.close()
     return database.path
 

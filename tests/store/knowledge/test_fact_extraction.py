@@ -60,9 +60,9 @@ async def test_another_version_of_the_extractor_makes_all_again_and_the_same_one
     await past.say("city = Rome")
     await extracted(past.database)
     assert not await past.database.transact(lambda t: extraction.begin(t, 1))
-    assert not await past.database.ask(extraction.waiting)
+    assert not await past.database.ask(extraction.oldest_waiting_at)
     assert await past.database.transact(lambda t: extraction.begin(t, 2))
-    assert await past.database.ask(extraction.waiting) == NOW
+    assert await past.database.ask(extraction.oldest_waiting_at) == NOW
 
 
 async def test_only_people_and_tools_state_facts(past: Past) -> None:

@@ -19,7 +19,7 @@ from palimpsest.store.families.facts import FACTS
 from palimpsest.store.knowledge import fact_extraction as extraction
 from palimpsest.store.knowledge.added_facts import add_facts, forget, pin
 from palimpsest.store.knowledge.fact_consistency import wrong_facts
-from palimpsest.store.knowledge.facts import PAGE, FactFilter, current, listed, place_of
+from palimpsest.store.knowledge.facts import PAGE, FactFilter, current, list_facts, place_of
 
 from tests.remembered import Past
 from tests.talking import NOW
@@ -39,7 +39,7 @@ def proposal(text: str) -> list[FactProposal]:
 
 async def extracted(database: Database) -> None:
     """Extract all that waits."""
-    while await database.ask(extraction.waiting):
+    while await database.ask(extraction.oldest_waiting_at):
         claimed = await database.transact(lambda t: extraction.claim(t, 0, 30_000))
         assert claimed is not None
         await saved(database, claimed)
@@ -74,7 +74,7 @@ async def held(database: Database, whose: FactScope = ANN, now: float = NOW + 10
 
 async def stored(database: Database, **wanted: object) -> list[Fact]:
     wanted_facts = FactFilter("acme", **wanted)  # type: ignore[arg-type]
-    return await database.ask(lambda ask: listed(ask, wanted_facts, NOW + 100, 50))
+    return await database.ask(lambda ask: list_facts(ask, wanted_facts, NOW + 100, 50))
 
 
 def told(value: str, slot: str = "port", **more: object) -> Fact:
@@ -220,7 +220,7 @@ async def test_a_told_fact_that_was_forgotten_does_not_come_back_under_its_id(da
 async def test_a_list_goes_on_behind_its_last_fact(past: Past) -> None:
     await say(past, *(f"likes + {n}" for n in range(5)))
     seen: list[str] = []
-    page = functools.partial(listed, wanted=FactFilter("acme"), now=NOW, limit=2)
+    page = functools.partial(list_facts, wanted=FactFilter("acme"), now=NOW, limit=2)
     after = (0, 0)
     while facts := await past.database.ask(functools.partial(page, after=after)):
         seen += [fact.value for fact in facts]
@@ -321,7 +321,7 @@ async def test_whatever_happens_what_is_current_is_what_follows_from_all_that_is
         (FactScope("acme", "", "shop", "c-3"), FactFilter("acme", conversation="c-3", reach=Reach.CONVERSATION)),
     ]
     for whose, same in views:
-        all_that_hold = await past.database.ask(functools.partial(listed, wanted=same, now=later, limit=500))
+        all_that_hold = await past.database.ask(functools.partial(list_facts, wanted=same, now=later, limit=500))
         found = await past.database.ask(functools.partial(current, whose=whose, now=later))
         expected = sorted(all_that_hold, key=lambda fact: not fact.is_pinned)
         assert [stated_once(fact) for fact in found] == [stated_once(fact) for fact in expected]

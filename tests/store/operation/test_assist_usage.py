@@ -6,7 +6,7 @@ from functools import partial
 
 from palimpsest.domain import AssistRole
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.operation.assist_usage import KEPT_DAYS, AssistUsage, add, day_of, newest_use, used
+from palimpsest.store.operation.assist_usage import KEPT_DAYS, AssistUsage, add, day_of, newest_use, usage_of_day
 
 DAY_SECONDS = 86_400.0
 NOON = 1_774_958_400.0  # 2026-03-31
@@ -24,14 +24,14 @@ async def test_what_is_used_adds_up_by_day_and_role_whoever_used_it(database: Da
     await count(database, "selector", "key:acme", AssistUsage(1, 0, 1, 1, 0.0))
     await count(database, "writer", "key:acme", AssistUsage(1), NOON + DAY_SECONDS)
     writer = AssistUsage(3, 1, 157, 13, 0.75)
-    assert await database.ask(partial(used, day=day_of(NOON), role="writer")) == writer
+    assert await database.ask(partial(usage_of_day, day=day_of(NOON), role="writer")) == writer
     assert await database.ask(newest_use) == ("2026-04-01", {"writer": AssistUsage(1)})
     ((rows,),) = await database.read("SELECT count(*) FROM assist_usage WHERE role = 'writer' AND day = '2026-03-31'")
     assert rows == 2  # one of the tenant, one of whoever is not stored
 
 
 async def test_nothing_used_is_zero(database: Database) -> None:
-    assert await database.ask(partial(used, day=day_of(NOON), role="writer")) == AssistUsage()
+    assert await database.ask(partial(usage_of_day, day=day_of(NOON), role="writer")) == AssistUsage()
     assert await database.ask(newest_use) == ("", {})
 
 
@@ -45,7 +45,7 @@ async def test_the_newest_day_is_told_by_role(database: Database) -> None:
 async def test_what_turned_out_not_to_be_used_is_taken_off_again(database: Database) -> None:
     await count(database, "writer", "", AssistUsage(0, 0, 100, 50, 1.0))
     await count(database, "writer", "", AssistUsage(1, 0, -20, -40, -0.75))
-    found = await database.ask(partial(used, day=day_of(NOON), role="writer"))
+    found = await database.ask(partial(usage_of_day, day=day_of(NOON), role="writer"))
     assert found == AssistUsage(1, 0, 80, 10, 0.25) and found.tokens == 90
 
 

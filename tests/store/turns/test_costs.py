@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from palimpsest.domain import Added, Cost, Head, Heard, Json, Rebuild, Role, Usage
+from palimpsest.domain import Added, AnswerRecord, Cost, Head, Json, Rebuild, Role, Usage
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
-from palimpsest.store.turns.costs import By, costs
+from palimpsest.store.turns.costs import CostGrouping, costs
 
 from tests.talking import NOW, assistant, heard, newest, record, user
 
@@ -46,7 +46,7 @@ class Talk:
         assert said.entry is not None
         self._messages.append(assistant(said.entry.text))
         cost = Cost(added, None, usage)
-        written = await self._journal.write([asked], [Heard(replace(said.answer, cost=cost), said.entry)])
+        written = await self._journal.write([asked], [AnswerRecord(replace(said.answer, cost=cost), said.entry)])
         return written[asked.turn.id]
 
 
@@ -70,19 +70,19 @@ async def test_days_and_conversations_are_added_up_the_newest_first(database: Da
     await one.say(Usage(5_000, 10, 0, 4_000), Added(40, 100, 0))
     await one.say(Usage(5_500, 20, 4_000, 500), Added(60, 200, 40), NOW + DAY_SECONDS)
     await two.say(Usage(), Added(0, 50), NOW + DAY_SECONDS)
-    day, before = await database.ask(partial(costs, by=By.DAY, limit=9))
+    day, before = await database.ask(partial(costs, by=CostGrouping.DAY, limit=9))
     assert (day["requests"], day["counted"], day["cache_told"], day["unknown"]) == (2, 1, 1, 1)
     assert (day["own_tokens"], day["added_tokens"], day["repeated_tokens"]) == (250, 60, 40)
     assert (day["input_tokens"], day["cache_read_tokens"], day["cache_write_tokens"]) == (5_500, 4_000, 500)
     assert before["rebuilds"][Rebuild.FIRST] == 1 and before["rebuilt_tokens"][Rebuild.FIRST] == 5_000
     assert day["day"] > before["day"] and sum(day["rebuilds"].values()) == 0
-    second, first = await database.ask(partial(costs, by=By.CONVERSATION, limit=9))
+    second, first = await database.ask(partial(costs, by=CostGrouping.CONVERSATION, limit=9))
     assert (second["conversation"], second["tenant"], first["conversation"]) == ("c-2", "acme", "c-1")
     assert first["requests"] == 2 and second["input_tokens"] is second["cache_read_tokens"] is None
-    assert await database.ask(partial(costs, by=By.CONVERSATION, limit=1)) == [second]
+    assert await database.ask(partial(costs, by=CostGrouping.CONVERSATION, limit=1)) == [second]
     for asked in ({"tenant": "globex"}, {"conversation": "c-3"}, {"since": NOW + 9 * DAY_SECONDS}, {"until": NOW}):
-        assert await database.ask(partial(costs, by=By.DAY, limit=9, **asked)) == []
-    (named,) = await database.ask(partial(costs, by=By.DAY, limit=9, tenant="acme", conversation="c-2"))
+        assert await database.ask(partial(costs, by=CostGrouping.DAY, limit=9, **asked)) == []
+    (named,) = await database.ask(partial(costs, by=CostGrouping.DAY, limit=9, tenant="acme", conversation="c-2"))
     assert named["requests"] == 1
 
 

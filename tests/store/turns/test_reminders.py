@@ -6,7 +6,7 @@ from palimpsest.store.engine import Engine
 from palimpsest.store.families.passages import remove_passages
 from palimpsest.store.journal import Journal
 from palimpsest.store.operation.changes import REMINDERS, counters
-from palimpsest.store.turns.reminders import remind, states, take_up, wait_again, waiting, withdraw
+from palimpsest.store.turns.reminders import remind, states, take_up, wait_again, waiting_reminders, withdraw
 
 from tests.talking import NOW, Talk
 
@@ -23,12 +23,12 @@ async def remembered(database: Engine) -> tuple[int, int]:
 
 async def test_what_waits_is_listed_until_its_time_is_over_or_it_is_withdrawn(database: Engine) -> None:
     memory, _ = await remembered(database)
-    (one,) = await database.ask(lambda ask: waiting(ask, NOW))
+    (one,) = await database.ask(lambda ask: waiting_reminders(ask, NOW))
     assert (one["memory"], one["tenant"], one["conversation"], one["until"]) == (memory, "acme", "c-1", UNTIL)
     assert one["text"] == "The staging worker listens on port 7431."
-    assert await database.ask(lambda ask: waiting(ask, UNTIL)) == []
+    assert await database.ask(lambda ask: waiting_reminders(ask, UNTIL)) == []
     await database.transact(lambda transaction: withdraw(transaction, memory))
-    assert await database.ask(lambda ask: waiting(ask, NOW)) == []
+    assert await database.ask(lambda ask: waiting_reminders(ask, NOW)) == []
     assert (await database.ask(counters))[REMINDERS] == 2, "every process learns of both"
 
 

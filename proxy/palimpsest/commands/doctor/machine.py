@@ -12,7 +12,7 @@ from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.memory.embedding.embedder import QUESTION_THREADS
 from palimpsest.memory.embedding.encoder import load_encoder
 from palimpsest.memory.embedding.minilm import PROBE
-from palimpsest.memory.embedding.model import chosen, locate, missing
+from palimpsest.memory.embedding.model import chosen_model, locate, missing_files
 from palimpsest.memory.tokens import counter
 from palimpsest.settings import load
 from palimpsest.settings.policy import ModelPolicy, Policy
@@ -25,13 +25,13 @@ def model(policy: ModelPolicy) -> Finding:
     """Whether the embedding model is installed and produces the right vectors."""
     check = "model"
     try:
-        folder, wanted = locate(policy), chosen(policy)
+        folder, wanted = locate(policy), chosen_model(policy)
     except MemoryFault as error:
         return refusal(check, error)
     if folder is None:
         found = f"no embedding model {wanted.name} on this machine: recall searches by words alone"
         if policy.folder:
-            found += f"; {policy.folder} lacks {', '.join(missing(policy, policy.folder))}"
+            found += f"; {policy.folder} lacks {', '.join(missing_files(policy, policy.folder))}"
         if policy.download == "auto":
             install = f"palimpsest model install --model {wanted.name} ({wanted.megabytes:,} MB)"
             advice = f"{install}; a running proxy downloads it, too"

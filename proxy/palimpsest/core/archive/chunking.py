@@ -231,7 +231,7 @@ def judged(text: str, role: str) -> tuple[str, ...]:
     return (f"{TELLS}{level}", *((WISHES,) if role == "user" and is_lasting_wish(text) else ()))
 
 
-def tells(named: Sequence[str]) -> float:
+def certainty_of(named: Sequence[str]) -> float:
     """How surely a text with these tags tells something, 0..1; one that was never judged tells as much as most do."""
     return next((int(tag[1:]) / len(TELLING_EDGES) for tag in named if tag.startswith(TELLS)), UNJUDGED)
 

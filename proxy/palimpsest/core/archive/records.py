@@ -13,16 +13,16 @@ from palimpsest.core.block.explanation import UNCLEANED
 from palimpsest.core.history.link_keys import answer_links, flags_of, reply_links
 from palimpsest.domain import (
     Answer,
-    Bare,
+    AnswerRecord,
     Completion,
     Ending,
     Entry,
     HeadFlag,
-    Heard,
     Json,
     LinkKind,
     NewMessage,
     Record,
+    ResentTurn,
     Role,
     Turn,
     Usage,
@@ -52,7 +52,7 @@ def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
     return Record(said, entries, scope_prints(turn, key))
 
 
-def heard_of(
+def answer_record(
     turn: Turn,
     completion: Completion,
     ending: Ending,
@@ -60,17 +60,17 @@ def heard_of(
     key: bytes,
     clean: Clean,
     usage: Usage = NOT_COUNTED,
-) -> Heard:
+) -> AnswerRecord:
     """What was heard of the answer to a turn, ready to commit; `usage` is what its provider counted."""
     message, prompt_tokens = completion.message, completion.prompt_tokens
     named = reply_links((completion.id, *completion.part_ids), key)
-    bare = Bare(turn.tokens, _explained(turn, clean), turn.cut) if turn.is_bare else None
+    bare = ResentTurn(turn.tokens, _explained(turn, clean), turn.cut) if turn.is_bare else None
     cost = replace(turn.cost, usage=usage) if turn.cost else None
     if message is None:
         nothing = Answer(
             turn.id, ending, links=named, prompt_tokens=prompt_tokens, created_at=now, bare=bare, cost=cost
         )
-        return Heard(nothing, None, turn.tenant)
+        return AnswerRecord(nothing, None, turn.tenant)
     fingerprint = fingerprint_of(message, key)
     flags = flags_of(message) | HeadFlag.OURS
     links = (*named, *answer_links(message, fingerprint, turn, key))
@@ -79,7 +79,7 @@ def heard_of(
     answer = Answer(turn.id, ending, message, fingerprint, flags, links, prompt_tokens, now, bare, cost)
     shown = turn.block.text if turn.block else ""
     entry = entry_of(NewMessage(message, fingerprint, turn.length, flags), turn.role, key, clean, shown)
-    return Heard(answer, entry, turn.tenant)
+    return AnswerRecord(answer, entry, turn.tenant)
 
 
 def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean, block: str = "") -> Entry:

@@ -37,7 +37,7 @@ class Tombstone:
 
 
 @frozen
-class Sent:
+class SentMessage:
     """A message of a request, in order."""
 
     full: int
@@ -49,7 +49,7 @@ class Sent:
 
 
 def resends(
-    sent: Sequence[Sent], tombstones: Sequence[Tombstone], conversation: int, created_at: float
+    sent: Sequence[SentMessage], tombstones: Sequence[Tombstone], conversation: int, created_at: float
 ) -> frozenset[int]:
     """
     Indexes of the new messages that were erased before.

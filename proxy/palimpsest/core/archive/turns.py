@@ -13,8 +13,8 @@ from palimpsest.core.decision import Decision
 from palimpsest.core.history.link_keys import flags_of, request_links
 from palimpsest.core.prefix_cache import change_of
 from palimpsest.core.recall.diagnosis import newest_human, newly_lost
-from palimpsest.core.recall.spoken import is_unspoken
-from palimpsest.domain import Cost, HeadFlag, LinkKind, Message, NewCut, NewMessage, Role, Turn, Whole
+from palimpsest.core.recall.human_text import is_unspoken
+from palimpsest.domain import Cost, HeadFlag, LinkKind, Message, NewCut, NewMessage, ParentListing, Role, Turn
 from palimpsest.wire.message import bytes_of
 from palimpsest.wire.values import chars_of
 
@@ -48,8 +48,8 @@ def turn_of(
     reading, lineage, diagnosis = decision.reading, decision.lineage, decision.diagnosis
     head, speaker, places = lineage.head, diagnosis.speaker, reading.places
     held = [head.occurrences[index] for index in lineage.held] if head else []
-    whole = _whole(decision)
-    kept = _kept(decision) if whole is None else {}
+    whole = _whole_listing(decision)
+    kept = _kept_occurrences(decision) if whole is None else {}
     first = range(len(reading.chat.messages))
     added = (
         [at for at in first if at not in kept] if whole is None else [*first[: whole.position], *first[whole.stop :]]
@@ -114,14 +114,14 @@ def _cost(decision: Decision) -> Cost:
     return Cost(decision.billed, change_of(decision))
 
 
-def _whole(decision: Decision) -> Whole | None:
+def _whole_listing(decision: Decision) -> ParentListing | None:
     """All of the head, where the request goes on from it and nothing new stands inside."""
     lineage, places = decision.lineage, decision.reading.places
     if lineage.head is None or not lineage.goes_on:
         return None
     last = len(lineage.head.occurrences) - 1
     is_row = places[last] - places[0] == last
-    return Whole(places[0], lineage.head.occurrences) if is_row else None
+    return ParentListing(places[0], lineage.head.occurrences) if is_row else None
 
 
 def _restored_at(decision: Decision, held: int) -> int:
@@ -146,7 +146,7 @@ def _in_history(places: Sequence[int], added: Sequence[int]) -> list[int]:
     return [index for index, at in found if index < len(places) and places[index] == at]
 
 
-def _kept(decision: Decision) -> dict[int, int]:
+def _kept_occurrences(decision: Decision) -> dict[int, int]:
     """Index into `chat.messages` to occurrence, for messages that stand in the head with the same text."""
     lineage, places = decision.lineage, decision.reading.places
     if lineage.head is None:

@@ -11,7 +11,7 @@ from palimpsest.core.work.excerpts import JOINT
 from palimpsest.core.work.names import names
 from palimpsest.core.work.need import TOOL_ROLES
 from palimpsest.domain import BLOCK_CLOSE, Account, AccountLine, Block, BlockKind, Budget, Query
-from palimpsest.wire.frame import opened, quoted
+from palimpsest.wire.frame import opened, quotation
 
 READING_ACCOUNT = (
     "Work before this point, then quoted messages, oldest first: newer overrules older. What the user wants to hold"
@@ -55,7 +55,7 @@ def with_account(block: Block | None, account: Account) -> Block:
     if block is not None:
         quotes = block.text.removeprefix(head).removesuffix(BLOCK_CLOSE)
     account = _without_repeats(quotes, account) if quotes else account
-    lines, rules = ("".join(quoted(line.label, line.text) for line in of) for of in (account.lines, account.rules))
+    lines, rules = ("".join(quotation(line.label, line.text) for line in of) for of in (account.lines, account.rules))
     text = f"{opened(BlockKind.RESTORE, READING_ACCOUNT)}{lines}{quotes}{rules}{BLOCK_CLOSE}"
     carried = block.occurrences if block is not None else ()
     sources = dict.fromkeys(source for line in (*account.lines, *account.rules) for source in line.occurrences)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from palimpsest.core.block.account_lines import READING_ACCOUNT, with_account
 from palimpsest.core.block.packing import GAP, READING
 from palimpsest.domain import BLOCK_CLOSE, COMPACTED_ROLE, Account, Block, BlockKind, Budget, Message
-from palimpsest.wire.frame import opened, quoted
+from palimpsest.wire.frame import opened, quotation
 from palimpsest.wire.message import readable
 
 READING_COMPACTED = (
@@ -57,7 +57,7 @@ def last_messages(messages: Sequence[Message], chars: int, keeps_users: bool = T
             continue
         if not (text := readable(message.text, message.calls).strip()):
             continue
-        line = quoted(f"last-{message.role}", _shortened(text))
+        line = quotation(f"last-{message.role}", _shortened(text))
         if len(line) > chars:
             break
         chars -= len(line)

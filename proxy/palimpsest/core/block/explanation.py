@@ -71,7 +71,7 @@ def explanation(
                 "packed": _is_packed(candidate, block, cut),
                 "why": cut.get(candidate.memory.id, REMINDER if candidate.is_reminder else ""),
             }
-            for candidate in _shown(recalled.candidates, block, cut)
+            for candidate in _listed_candidates(recalled.candidates, block, cut)
         ]
     if fact_choice is not None:
         told["facts"] = {
@@ -88,7 +88,7 @@ def _plan_json(plan: Plan) -> Json:
     return {"questions": list(plan.questions), "periods": [list(one) for one in plan.periods], "teller": plan.teller}
 
 
-def _shown(candidates: Sequence[Candidate], block: Block | None, cut: Mapping[int, str]) -> list[Candidate]:
+def _listed_candidates(candidates: Sequence[Candidate], block: Block | None, cut: Mapping[int, str]) -> list[Candidate]:
     """The candidates that were packed, and the best of the others, in their order."""
     best = candidates[:CANDIDATES]
     misses = [candidate.memory.id for candidate in best if not _is_packed(candidate, block, cut)][CUT_CANDIDATES:]

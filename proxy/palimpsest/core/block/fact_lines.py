@@ -63,7 +63,7 @@ def ended_line(fact: Fact) -> str:
     return f"{statement(fact)} ({ENDED})\n"
 
 
-def told(blocks: Iterable[str]) -> Mapping[str, bool]:
+def told_statements(blocks: Iterable[str]) -> Mapping[str, bool]:
     """
     The statements that blocks have told, in the order of the request.
 

@@ -80,7 +80,7 @@ def roomy_budget(now: Pressure) -> Budget:
     return Budget(chars, min(chars, RECALL_PASSAGES[Tier.CALM][1]))
 
 
-def beside_own(budget: Budget, own_chars: int) -> Budget:
+def limited_by_client(budget: Budget, own_chars: int) -> Budget:
     """
     The budget, or less: a block is never longer than a quarter of what the client itself sent, and 1,500 characters.
 
@@ -92,7 +92,7 @@ def beside_own(budget: Budget, own_chars: int) -> Budget:
 
 
 def counts_chars(budget: Budget) -> int:
-    """Characters of a client's own, from which on `beside_own` leaves a budget as it is."""
+    """Characters of a client's own, from which on `limited_by_client` leaves a budget as it is."""
     return ceil(max(budget.chars - FREE_CHARS, 0) / OWN_SHARE)
 
 

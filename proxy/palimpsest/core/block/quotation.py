@@ -16,7 +16,7 @@ ANSWER_CHARS = 100_000  # of a longer answer the beginning is looked at
 _WORD = re.compile(r"[^\W_]+")
 
 
-def quoted(block: str, answer: str, question: str = "") -> tuple[int, int]:
+def count_quoted(block: str, answer: str, question: str = "") -> tuple[int, int]:
     """
     Count the passages of a block that an answer quotes.
 

@@ -71,11 +71,11 @@ def identify(
 
 def whose(headers: Headers, body: Json, signals: Signals, key: Key | None) -> tuple[str, str]:
     """The user and the project that a request belongs to, each "" where it belongs to none."""
-    user, scope = named_by(headers, body, signals, key)
+    user, scope = user_and_project(headers, body, signals, key)
     return (user, scope) if key is None else (user or _only_one(key.users), scope or _only_one(key.scopes))
 
 
-def named_by(headers: Headers, body: Json, signals: Signals, key: Key | None) -> tuple[str, str]:
+def user_and_project(headers: Headers, body: Json, signals: Signals, key: Key | None) -> tuple[str, str]:
     """The user and the project that a request names, each "" where it names none or may not name one."""
     if key is not None and not key.may_name_user:
         return "", ""

@@ -83,7 +83,7 @@ class _Tellable:
         return (own, (self.before.fact, self.before.occurrence)) if self.before else (own,)
 
 
-def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -> FactQuery | None:
+def fact_query(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -> FactQuery | None:
     """The facts that may be told in a request; None where it is not their turn."""
     if not diagnosis.tells_facts:
         return None
@@ -91,7 +91,7 @@ def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -
     reach = speaker.reach(policy.memory.reach)
     tell = [stored for stored in replayed.standing if stored.block.facts]
     is_owed = not (tell or lineage.held or lost_occurrences(lineage))
-    is_first = lineage.event is Event.START or (is_owed and _asked(chat) <= FIRST_MESSAGES)
+    is_first = lineage.event is Event.START or (is_owed and _human_messages(chat) <= FIRST_MESSAGES)
     is_whole = is_first or lineage.restores or policy.memory.placement == "system" or policy.facts.policy == "all"
     earliest = head.occurrences[0] if head is not None and len(head.occurrences) else 0
     return FactQuery(
@@ -102,7 +102,7 @@ def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -
 
 
 @frozen
-class Telling:
+class FactRequest:
     """
     The request in which facts may be told.
 
@@ -113,14 +113,16 @@ class Telling:
     conversation: str  # public id of the one that the request continues
     is_whole: bool
     is_answered: bool
-    statements: Mapping[str, bool]  # told by blocks that the model sees, as `fact_lines.told`
+    statements: Mapping[str, bool]  # told by blocks that the model sees, as `fact_lines.told_statements`
     visible: Set[int]  # fingerprints of the messages that it sees
     quoted: Collection[int]  # occurrences that the new block quotes
     question: str
     tells_all: bool = False  # whatever stands and no block tells, asked for or not: CALMem 5.4
 
 
-def choose_facts(current: CurrentFacts, telling: Telling, room_tokens: int, count: Callable[[str], int]) -> FactChoice:
+def choose_facts(
+    current: CurrentFacts, telling: FactRequest, room_tokens: int, count: Callable[[str], int]
+) -> FactChoice:
     """
     Choose what to tell: what changed, then pinned facts, the user's wishes, what is near to the question, and the rest.
 
@@ -133,7 +135,7 @@ def choose_facts(current: CurrentFacts, telling: Telling, room_tokens: int, coun
     """
     left_out: Counter[str] = Counter()
     asked = frozenset(query_terms(telling.question))
-    tellable = [*_ended(current, telling.statements)]
+    tellable = [*_outdated_statements(current, telling.statements)]
     for one in current.facts:
         found = _tellable(one, current.since, telling, asked)
         if isinstance(found, str):
@@ -157,7 +159,7 @@ def choose_facts(current: CurrentFacts, telling: Telling, room_tokens: int, coun
     )
 
 
-def _tellable(one: CurrentFact, since: float, telling: Telling, asked: frozenset[str]) -> _Tellable | str:
+def _tellable(one: CurrentFact, since: float, telling: FactRequest, asked: frozenset[str]) -> _Tellable | str:
     """A fact that may be told, or why it is not."""
     fact, said = one.fact, statement(one.fact)
     statements, is_whole = telling.statements, telling.is_whole
@@ -188,12 +190,12 @@ def _tellable(one: CurrentFact, since: float, telling: Telling, asked: frozenset
     return _Tellable(fact, told_line(fact), "standing" if is_whole else "new", words)
 
 
-def _asked(chat: Chat) -> int:
+def _human_messages(chat: Chat) -> int:
     """Messages of a person, or of tools in their name."""
     return sum(message.role == "user" for message in chat.history)
 
 
-def _ended(current: CurrentFacts, statements: Mapping[str, bool]) -> Sequence[_Tellable]:
+def _outdated_statements(current: CurrentFacts, statements: Mapping[str, bool]) -> Sequence[_Tellable]:
     """What blocks have told and holds no longer, where nothing took its place."""
     now = {statement(one.fact) for one in current.facts}
     filled = {(one.fact.subject, one.fact.slot) for one in current.facts if one.fact.is_single}

@@ -57,7 +57,7 @@ _CONDITION = re.compile(
 )
 
 
-class Beginning(Enum):
+class ClauseStart(Enum):
     """What may begin at a place, for what stands before it in its sentence."""
 
     NOTHING = "a part of a clause"
@@ -69,25 +69,25 @@ class Beginning(Enum):
     def allows(self, category: FactCategory) -> bool:
         """Whether a statement of this category may begin there."""
         if category is FactCategory.INSTRUCTION:
-            return self in (Beginning.ANYTHING, Beginning.ORDER)
-        if category is FactCategory.DECISION and self is Beginning.DECISION:
+            return self in (ClauseStart.ANYTHING, ClauseStart.ORDER)
+        if category is FactCategory.DECISION and self is ClauseStart.DECISION:
             return True
-        return self in (Beginning.ANYTHING, Beginning.STATEMENT)
+        return self in (ClauseStart.ANYTHING, ClauseStart.STATEMENT)
 
 
-def beginning(leading: str) -> Beginning:
+def clause_start(leading: str) -> ClauseStart:
     """What may begin behind these words of a sentence."""
     lead = _MAY_LEAD.search(leading)
     if lead is None:
-        return Beginning.DECISION if _OPENED.search(leading) else Beginning.NOTHING
+        return ClauseStart.DECISION if _OPENED.search(leading) else ClauseStart.NOTHING
     if _PRESUPPOSING.search(leading):
-        return Beginning.STATEMENT
+        return ClauseStart.STATEMENT
     if _ASKING.match(leading):
-        return Beginning.NOTHING
+        return ClauseStart.NOTHING
     goes_on = _ADDED.search(leading) is not None or _MAKING.match(leading) is not None
     if not _PARTED.search(lead[0]) and _UNSURE.search(_CLAUSE.split(leading[: lead.start()])[-1]):
-        return Beginning.NOTHING if goes_on else Beginning.ORDER
-    return Beginning.STATEMENT if goes_on else Beginning.ANYTHING
+        return ClauseStart.NOTHING if goes_on else ClauseStart.ORDER
+    return ClauseStart.STATEMENT if goes_on else ClauseStart.ANYTHING
 
 
 def opening(leading: str) -> int | None:

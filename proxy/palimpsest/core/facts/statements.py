@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from palimpsest.core.facts.contexts import beginning, is_presupposed, is_supposed, is_taken_back, opening
+from palimpsest.core.facts.contexts import clause_start, is_presupposed, is_supposed, is_taken_back, opening
 from palimpsest.core.facts.form import CONFIDENCE, Form
 from palimpsest.core.facts.own_endings import OWN_ENDS_OF_I, OWN_ENDS_OF_MY, OWN_ENDS_OF_ORDERS, OWN_OPENERS
 from palimpsest.core.facts.own_forms import OF_AS, OF_CALL, OF_I, OF_MY
@@ -134,7 +134,7 @@ def stated(text: str) -> Iterator[FactProposal]:
                 continue
             for form in forms:
                 match = form.pattern.match(sentence.text, at)
-                if match is not None and _begins(sentence, at, form) and _holds(sentence, match, form):
+                if match is not None and _begins(sentence, at, form) and _is_statement(sentence, match, form):
                     inner = [*_inner(text, sentence, match)] if form.category is FactCategory.NOTE else []
                     yield from inner or _facts(text, sentence, match, form)
                     stop = match.end()
@@ -153,7 +153,7 @@ def _begins(sentence: Sentence, at: int, form: Form) -> bool:
     leading = sentence.text[:at]
     if sentence.is_quoted(at) or is_supposed(leading):
         return False
-    return form.is_presupposed or beginning(leading).allows(form.category)
+    return form.is_presupposed or clause_start(leading).allows(form.category)
 
 
 def _inner(text: str, sentence: Sentence, match: re.Match[str]) -> Iterator[FactProposal]:
@@ -162,12 +162,16 @@ def _inner(text: str, sentence: Sentence, match: re.Match[str]) -> Iterator[Fact
     head = _HEAD.match(sentence.text, at)
     for form in FORMS[head[0].lower()] if head is not None else ():
         found = form.pattern.match(sentence.text, at)
-        if found is not None and sentence.text[found.end() :].strip(" .!?") == "" and _holds(sentence, found, form):
+        if (
+            found is not None
+            and sentence.text[found.end() :].strip(" .!?") == ""
+            and _is_statement(sentence, found, form)
+        ):
             yield from _facts(text, sentence, found, form)
             return
 
 
-def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
+def _is_statement(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
     """Whether a match is a statement, for what stands behind it, and its value names something."""
     value, trailing = _TOO.sub("", match["value"].strip(" ,.;:'\"*_`")), sentence.text[match.end() :]
     if _CUT.search(value) or value.count("(") != value.count(")") or (sentence.is_cut and not trailing):
@@ -197,8 +201,8 @@ def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
 
 def _facts(text: str, sentence: Sentence, match: re.Match[str], form: Form) -> Iterator[FactProposal]:
     """The facts that a match of a form states: its value, and one for each other group that matched."""
-    subject = form.subject or _named(match["subject"])
-    slot = form.slot if form.slot.strip() and form.slot != NO_LONGER else f"{form.slot}{_named(match['slot'])}"
+    subject = form.subject or _normal_name(match["subject"])
+    slot = form.slot if form.slot.strip() and form.slot != NO_LONGER else f"{form.slot}{_normal_name(match['slot'])}"
     about = opening(sentence.text[: match.start()]) if form.category is FactCategory.DECISION else None
     for group, said in match.groupdict().items():
         if said is not None and (group == "value" or group not in _GROUPS):
@@ -228,7 +232,7 @@ def _is_many(group: str) -> bool:
     return name in _MANY or name.startswith(NO_LONGER.strip())
 
 
-def _named(words: str) -> str:
+def _normal_name(words: str) -> str:
     """The name of a slot or subject: the same for what is current, and in British and American spelling."""
     name = _CURRENT.sub("", " ".join(words.lower().split()))
     return name.replace("favourite", "favorite").replace("colour", "color").replace("e-mail", "email")

@@ -31,7 +31,7 @@ from palimpsest.core.history.changes import AppendOnlyChanges, Changes
 from palimpsest.core.history.events import event_of
 from palimpsest.core.history.link_keys import ECHO_CHARS, LONG_CHARS, NEWEST_CLUES, opaque_prints
 from palimpsest.core.history.request_roles import Intent, is_side_request
-from palimpsest.core.history.server_history import continued, followed, inherited
+from palimpsest.core.history.server_history import continued, held_head, inherited
 from palimpsest.core.history.shingles import shingles
 from palimpsest.core.reading import Reading
 from palimpsest.domain import (
@@ -42,17 +42,17 @@ from palimpsest.domain import (
     Follows,
     Head,
     HeadFlag,
+    KnownHistory,
     Lineage,
     Link,
     LinkKind,
     Role,
-    Seen,
     Shape,
     Speaker,
 )
 
 INDEXES = tuple(range(2048))  # made once: most histories are shorter
-NOTHING = Seen()
+NOTHING = KnownHistory()
 SHORT_SHARE = 1 / 3  # of a message's runs: as many are a client's own words around a summary of forty words
 RESTORED_GONE = "the message in which the compaction was answered is gone: what that removed is restored again"
 
@@ -64,8 +64,8 @@ def trace(
     intent: Intent,
     speaker: Speaker,
     key: bytes,
-    seen: Seen,
-    further: Seen = NOTHING,
+    seen: KnownHistory,
+    further: KnownHistory = NOTHING,
 ) -> Lineage:
     """
     Name what the client did since the request before.
@@ -81,7 +81,7 @@ def trace(
     aligned = alignments(history, prints, heads.values())
     echo = _echoing(chat, links, key)
     if chat.held:
-        head, kept, ambiguous = followed(links, list(heads.values())), (-1,) * len(history), False
+        head, kept, ambiguous = held_head(links, list(heads.values())), (-1,) * len(history), False
         shape = inherited(chat, shape, head)
     else:
         head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo)
@@ -90,7 +90,7 @@ def trace(
     near, quotes = (head, not chat.held and max(kept, default=0) < 0) if head else nearest(links, aligned)
     adds_nothing = bool(history) and history[-1].role == "assistant" and min(kept, default=-1) >= 0
     is_side, evidence = is_side_request(intent, shape, near.shape if near else None, quotes, adds_nothing)
-    parent = near.conversation if near else _most(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
+    parent = near.conversation if near else _likeliest(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
     if is_side:
         return Lineage(
             Event.START,
@@ -155,7 +155,7 @@ def follows(reading: Reading, before: Follows, speaker: Speaker) -> Continuation
 
 
 def extended(
-    reading: Reading, shape: Shape, intent: Intent, asking: Continuation, seen: Seen, speaker: Speaker
+    reading: Reading, shape: Shape, intent: Intent, asking: Continuation, seen: KnownHistory, speaker: Speaker
 ) -> Lineage | None:
     """
     What `trace` says of a request that repeats all of a head and goes on; None where it might say something else.
@@ -190,7 +190,7 @@ def _indexes(count: int) -> tuple[int, ...]:
 def _role_of_new(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple[str, ...]]:
     """Role, parent and evidence of a conversation that continues none: a subagent or a main one."""
     if speaker.subagent_hint:
-        parent = _most(links, (LinkKind.CLIENT_ID,))
+        parent = _likeliest(links, (LinkKind.CLIENT_ID,))
         return Role.SUBAGENT, parent, ("the client names the conversation that it belongs to",)
     task = next((link for link in links if link.kind is LinkKind.TASK), None)
     if task is not None:
@@ -233,7 +233,7 @@ def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> dict[int, int]:
     return found
 
 
-def _most(links: Sequence[Link], kinds: tuple[LinkKind, ...]) -> str:
+def _likeliest(links: Sequence[Link], kinds: tuple[LinkKind, ...]) -> str:
     """The conversation that most links of these kinds lead to, or ""."""
     counted = Counter(link.conversation for link in links if link.kind in kinds)
     return counted.most_common(1)[0][0] if counted else ""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from palimpsest.domain import Chat, Event, Fingerprint, Head, HeadFlag, Lineage, Link, LinkKind, Shape
 
 
-def followed(links: Sequence[Link], heads: Sequence[Head]) -> Head | None:
+def held_head(links: Sequence[Link], heads: Sequence[Head]) -> Head | None:
     """
     The head of the history that the provider holds for a request; None: it never passed here.
 

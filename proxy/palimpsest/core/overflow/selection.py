@@ -53,7 +53,7 @@ def select(chat: Chat, steps: Sequence[Step], tokens: Sequence[float], before: O
     Returns:
         What was left out before, and more. Where nothing helps, more than fits is left.
     """
-    left = _Left(chat, tokens, before)
+    left = _Remainder(chat, tokens, before)
     newest = [at for step in steps[_kept_from(steps, KEPT_STEPS) :] for at in step.messages]
     left.clip(newest, room.aim, room)
     for kept, wishes, enough in _attempts(room):
@@ -99,7 +99,7 @@ def tokens_left(chat: Chat, tokens: Sequence[float], omission: Omission) -> list
     return left
 
 
-class _Left:
+class _Remainder:
     """What is left of a request while more and more is left out."""
 
     def __init__(self, chat: Chat, tokens: Sequence[float], omission: Omission) -> None:

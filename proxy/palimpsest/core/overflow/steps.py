@@ -33,7 +33,7 @@ class Step:
 def steps_of(chat: Chat) -> list[Step]:
     """The steps of a request, in order. Instructions in front of the first belong to none."""
     messages = chat.messages
-    waiting = _waiting(messages)
+    waiting = _inside_calls(messages)
     found: list[int] = []
     last_role = ""
     for at, message in enumerate(messages):
@@ -45,10 +45,10 @@ def steps_of(chat: Chat) -> list[Step]:
             found.append(at)
         last_role = message.role
     pairs = pairwise([*found, len(messages)])
-    return [Step(at, stop, messages[at].role == "user", _going(chat, at, stop)) for at, stop in pairs]
+    return [Step(at, stop, messages[at].role == "user", _droppable(chat, at, stop)) for at, stop in pairs]
 
 
-def _going(chat: Chat, first: int, stop: int) -> tuple[int, ...]:
+def _droppable(chat: Chat, first: int, stop: int) -> tuple[int, ...]:
     said = [at for at in range(first, stop) if not chat.messages[at].is_instruction]
     if len(said) == stop - first or not chat.places:
         return tuple(said)
@@ -56,7 +56,7 @@ def _going(chat: Chat, first: int, stop: int) -> tuple[int, ...]:
     return tuple(at for at in range(first, stop) if chat.places[at] in elements)
 
 
-def _waiting(messages: Sequence[Message]) -> frozenset[int]:
+def _inside_calls(messages: Sequence[Message]) -> frozenset[int]:
     """Indexes in front of which a call still waits for a result. Ids may be used again: the newest counts."""
     called: dict[str, int] = {}
     newest, waiting = -1, set[int]()

@@ -13,7 +13,7 @@ from palimpsest.core.overflow.steps import RESULTS
 from palimpsest.core.reading import Reading
 from palimpsest.domain import Chat, Cut, Event, Fingerprint, Head, Lineage, NewCut, Omission
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.overflow import Ranges, each, ranges
+from palimpsest.domain.overflow import Ranges, numbers_in, ranges
 
 UNSEEN = Fingerprint(0, 0)  # of a message whose words are left out: those may be told
 
@@ -41,7 +41,7 @@ class View:
         return max(0, self.client_tokens - self.reading.tokens)
 
 
-def earlier(reading: Reading, lineage: Lineage) -> Omission:
+def earlier_omission(reading: Reading, lineage: Lineage) -> Omission:
     """What the cut of the branch leaves out of this request. What a client has changed in between goes with it."""
     head = lineage.head
     if head is None or not head.cut:
@@ -88,7 +88,7 @@ def view_of(
     new = sorted((omission.drops | omission.stubs).difference(before.drops, before.stubs).union(clipped))
     head = lineage.head
     is_new = bool(new) or (head is not None and head.cut.is_untold)
-    seen = _seen(reading, lineage, omission.drops | unread, unread, origins, is_new) if omission else lineage
+    seen = _model_lineage(reading, lineage, omission.drops | unread, unread, origins, is_new) if omission else lineage
     return View(left, seen, lineage, origins, omission, is_new, new[0] if new else -1, reading.tokens)
 
 
@@ -97,7 +97,7 @@ def cut_of(view: View, reading: Reading, lineage: Lineage, *, is_untold: bool) -
     head, omission = lineage.head, view.omission
     if head is not None and lineage.goes_on and view.first_new < 0:
         return NewCut(replace(head.cut, is_untold=is_untold))
-    known, said = _known(reading, lineage), frozenset(reading.places)
+    known, said = _known_indexes(reading, lineage), frozenset(reading.places)
 
     def runs(messages: frozenset[int]) -> tuple[Ranges, Ranges]:
         indexes = ranges(known[at] for at in messages if at in known)
@@ -110,7 +110,7 @@ def cut_of(view: View, reading: Reading, lineage: Lineage, *, is_untold: bool) -
     return NewCut(Cut(drops, stubs, clips, is_untold), new_drops, new_stubs, new_clips)
 
 
-def _seen(
+def _model_lineage(
     reading: Reading,
     lineage: Lineage,
     gone: frozenset[int],
@@ -119,7 +119,7 @@ def _seen(
     is_new: bool,
 ) -> Lineage:
     """The lineage as the model sees it: what it no longer sees counts as lost, and a new cut as a truncation."""
-    head, known = lineage.head, _known(reading, lineage)
+    head, known = lineage.head, _known_indexes(reading, lineage)
     kept_at = {place: at for at, place in enumerate(reading.places)}
     history = [kept_at[at] for at in origins if at in kept_at]
     moved = {at: index for index, at in enumerate(history)}
@@ -140,7 +140,7 @@ def _seen(
     )
 
 
-def _known(reading: Reading, lineage: Lineage) -> dict[int, int]:
+def _known_indexes(reading: Reading, lineage: Lineage) -> dict[int, int]:
     """Index of a message to its index in the head, for those that stand there with the same text."""
     changed, pairs = set(lineage.changed), enumerate(zip(lineage.kept, reading.places, strict=True))
     return {place: index for at, (index, place) in pairs if index >= 0 and at not in changed}
@@ -159,7 +159,7 @@ def _of_occurrences(head: Head | None, indexes: Ranges) -> Ranges:
     of = head.occurrences
     if all(before < after for before, after in pairwise(of)):
         return tuple((of[first], of[last]) for first, last in indexes)
-    return ranges(of[index] for index in each(indexes))
+    return ranges(of[index] for index in numbers_in(indexes))
 
 
 class _Runs:

@@ -19,11 +19,11 @@ from dataclasses import replace
 from itertools import chain
 
 from palimpsest.core.archive.chunking import tags
-from palimpsest.core.block.pressure import beside_own, counts_chars, recall_budget, restore_budget, roomy_budget
+from palimpsest.core.block.pressure import counts_chars, limited_by_client, recall_budget, restore_budget, roomy_budget
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.generosity import Demand, demanded
-from palimpsest.core.recall.spoken import newest_spoken
-from palimpsest.core.recall.utterance import QUESTION_MARKS, Utterance, read
+from palimpsest.core.recall.human_text import newest_spoken
+from palimpsest.core.recall.utterance import QUESTION_MARKS, Utterance, read_utterance
 from palimpsest.domain import (
     BlockKind,
     Budget,
@@ -65,7 +65,7 @@ class SeenBlocks:
 
 
 @frozen
-class _Spoken:
+class _HumanWords:
     """The newest words of a person in a request."""
 
     newest: int  # index of the newest user message with a text, or -1
@@ -74,10 +74,10 @@ class _Spoken:
     is_last: bool  # the request ends with it
 
     @staticmethod
-    def of(chat: Chat, asides: Asides) -> _Spoken:
+    def of(chat: Chat, asides: Asides) -> _HumanWords:
         newest = newest_human(chat)
         at, text = newest_spoken(chat, asides)
-        return _Spoken(newest, at, text, at == newest and _speaks_last(chat, newest))
+        return _HumanWords(newest, at, text, at == newest and _speaks_last(chat, newest))
 
 
 NO_BLOCKS = SeenBlocks()
@@ -110,7 +110,7 @@ def diagnose(
         return replace(found, note=Note.SIDE_REQUEST)
     if lineage.ambiguous:
         return replace(found, note=Note.AMBIGUOUS)
-    spoken, lost, restores = _Spoken.of(chat, asides), lost_occurrences(lineage), lineage.restores
+    spoken, lost, restores = _HumanWords.of(chat, asides), lost_occurrences(lineage), lineage.restores
     if lineage.event is not Event.RETRY and (spoken.is_last or restores):
         found = replace(found, anchor=spoken.newest)
     reach = speaker.reach(policy.memory.reach)
@@ -122,7 +122,7 @@ def diagnose(
     at_cap = blocks.tokens >= share * now.window_tokens > 0
     sheds = at_cap and (restores or makes_room)  # after a cut, who asks for what was said means it
     found = replace(found, tells_facts=policy.facts.are_told and lineage.role is Role.MAIN and (sheds or not at_cap))
-    uttered = read(spoken.text) if spoken.is_last else None
+    uttered = read_utterance(spoken.text) if spoken.is_last else None
     if uttered is not None and uttered.is_small_talk and not (restores and _goes_on(chat, spoken, uttered)):
         return replace(found, note=Note.NOTHING_RELEVANT)
     budget = _restore_budget(now, makes_room) if restores else _recall_budget(chat, now, at_cap, makes_room)
@@ -143,14 +143,14 @@ def diagnose(
         lost=lost,
         visible_fulls=frozenset(chain(fulls, held)),
         excluded=frozenset() if sheds else blocks.occurrences,
-        named=None if asks else _named(chat, lineage),
+        named=None if asks else _new_names(chat, lineage),
         with_prose=uttered is None or not uttered.is_small_talk,  # who says "go on" in a chat needs what was told
         without_cleared=True,
         least_help=demand.least_help,
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
         whole_chars=demand.whole_chars,
         account_chars=min(ACCOUNT_CHARS, budget.chars // 2) if restores else 0,
-        seen=_seen(chat, blocks.texts) if restores else (),
+        seen=_visible_texts(chat, blocks.texts) if restores else (),
     )
     return replace(
         found,
@@ -178,7 +178,7 @@ def _recall_budget(chat: Chat, now: Pressure, at_cap: bool, makes_room: bool) ->
         return Note.PRESSURE
     if at_cap and not makes_room:
         return Note.REPLAY_CAP
-    return beside_own(budget, _chars(chat, counts_chars(budget)))
+    return limited_by_client(budget, _chars(chat, counts_chars(budget)))
 
 
 def newest_question(chat: Chat, asides: Asides = NO_ASIDES) -> str:
@@ -208,7 +208,7 @@ def answering(budget: Budget, demand: Demand) -> Budget:
     return replace(budget, passage_chars=min(budget.passage_chars, ANSWER_CHARS), least_worth=demand.least_worth)
 
 
-def _goes_on(chat: Chat, spoken: _Spoken, uttered: Utterance) -> bool:
+def _goes_on(chat: Chat, spoken: _HumanWords, uttered: Utterance) -> bool:
     """Whether small talk means that the work goes on: it asks for that, or it agrees to what was just proposed."""
     if uttered.goes_on or spoken.text.endswith(QUESTION_MARKS):
         return uttered.goes_on
@@ -228,19 +228,19 @@ def _asks(chat: Chat, lineage: Lineage, newest: int, uttered: Utterance | None) 
     return is_new and at not in lineage.summary_at
 
 
-def _named(chat: Chat, lineage: Lineage) -> frozenset[str]:
+def _new_names(chat: Chat, lineage: Lineage) -> frozenset[str]:
     """What the new messages name, the client's summary among them; what the others name is stored with them."""
     history = chat.history
     new = [history[at] for at in lineage.fresh if at < len(history)]
     return frozenset(tag for message in new for tag in tags(readable(message.text, message.calls)))
 
 
-def _seen(chat: Chat, replayed: Sequence[str]) -> tuple[str, ...]:
+def _visible_texts(chat: Chat, replayed: Sequence[str]) -> tuple[str, ...]:
     """All that the model sees: messages with their calls, and earlier blocks."""
     return (*(readable(message.text, message.calls) for message in chat.messages), *replayed)
 
 
-def _question(chat: Chat, lineage: Lineage, spoken: _Spoken, asks: bool) -> tuple[str, tuple[int, ...]]:
+def _question(chat: Chat, lineage: Lineage, spoken: _HumanWords, asks: bool) -> tuple[str, tuple[int, ...]]:
     """The query text, and occurrences of the journal that belong into it."""
     if spoken.is_last:
         text = _both_ends(spoken.text, QUERY_CHARS)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from palimpsest.core.recall.ranking import PROBABILITY, Floats, PassageTable, Ranked, within
+from palimpsest.core.recall.ranking import PROBABILITY, Floats, PassageTable, RankedRows, in_periods
 from palimpsest.domain import Json, Plan, Teller
 
 READ_CHARS = 500  # a longer text brings material along, and is no question to be taken apart
@@ -66,7 +66,7 @@ def plan_of(answer: Json, text: str) -> Plan | None:
     return None if plan == Plan() else plan
 
 
-def apply_preferences(table: PassageTable, ranked: Ranked, probabilities: Floats, plan: Plan) -> Floats:
+def apply_preferences(table: PassageTable, ranked: RankedRows, probabilities: Floats, plan: Plan) -> Floats:
     """
     The probabilities, (m,), with better odds for what was said by whom and when the plan means.
 
@@ -81,12 +81,12 @@ def apply_preferences(table: PassageTable, ranked: Ranked, probabilities: Floats
         Teller.OTHERS: ~table.users[rows],
         Teller.TOOLS: table.consequence[rows] > 1.0,
     }[plan.teller]
-    told_then = within(table.created_at[rows], plan.periods)
+    told_then = in_periods(table.created_at[rows], plan.periods)
     odds: Floats = probabilities * PREFERRED_ODDS ** (told_by.astype(float) + told_then)
     return odds / (1.0 + odds - probabilities)
 
 
-def interleave(lists: Sequence[Ranked], limit: int) -> Ranked:
+def interleave(lists: Sequence[RankedRows], limit: int) -> RankedRows:
     """
     Merge rankings round-robin. A row keeps its first place and its highest probability.
 
@@ -106,7 +106,7 @@ def interleave(lists: Sequence[Ranked], limit: int) -> Ranked:
     best = signals[PROBABILITY].copy()
     for place in chosen:
         best[place] = signals[PROBABILITY][rows == rows[place]].max()
-    return Ranked(rows, scores, {**signals, PROBABILITY: best}).part(chosen)
+    return RankedRows(rows, scores, {**signals, PROBABILITY: best}).part(chosen)
 
 
 def _day(text: str) -> datetime | None:

@@ -95,7 +95,7 @@ class PassageTable:
 
 
 @frozen
-class Asked:
+class QueryMatches:
     """
     One question, looked up.
 
@@ -118,16 +118,16 @@ class Asked:
 
 
 @frozen
-class Ranked:
+class RankedRows:
     """Rows with their scores, best first, and each signal's raw values for the same rows."""
 
     rows: Rows
     scores: Floats
     signals: Mapping[str, Floats]
 
-    def part(self, which: Rows | Bools | slice) -> Ranked:
+    def part(self, which: Rows | Bools | slice) -> RankedRows:
         """These rows only, in this order."""
-        return Ranked(self.rows[which], self.scores[which], {name: v[which] for name, v in self.signals.items()})
+        return RankedRows(self.rows[which], self.scores[which], {name: v[which] for name, v in self.signals.items()})
 
 
 @frozen
@@ -188,7 +188,7 @@ class ScopedBM25(BM25Okapi):  # type: ignore[misc]
         return idf @ saturated
 
 
-def rank(shelf: PassageTable, asked: Asked, eligible: Bools, now: float, recipe: Recipe = RECIPE) -> Ranked:
+def rank(shelf: PassageTable, asked: QueryMatches, eligible: Bools, now: float, recipe: Recipe = RECIPE) -> RankedRows:
     """
     Score the best passages by vector, the best by words, and what stands around them.
 
@@ -208,7 +208,7 @@ def rank(shelf: PassageTable, asked: Asked, eligible: Bools, now: float, recipe:
     )
     about = asked.cosines if asked.about is None else asked.about
     cosine = np.zeros(len(shelf)) if about is None else about
-    spread = weighed(asked.found, bm25.idf, len(shelf))
+    spread = sum_term_weights(asked.found, bm25.idf, len(shelf))
     rows = np.concatenate([*_best(cosine, eligible, recipe.candidates), *_best(spread, eligible, recipe.candidates)])
     rows = widened(shelf, rows, recipe.reach_passages)
     rows = rows[eligible[rows]]
@@ -224,7 +224,7 @@ def rank(shelf: PassageTable, asked: Asked, eligible: Bools, now: float, recipe:
         "words": bm25.score(tuple(asked.found), near, length) if asked.found else np.zeros(len(rows)),
         "speaker": np.isin(shelf.speakers[rows], named).astype(float),
         "user": shelf.users[rows].astype(float),  # what a model says can be said again; only the user knows the rest
-        "dated": within(shelf.created_at[rows], asked.periods),
+        "dated": in_periods(shelf.created_at[rows], asked.periods),
         "answers": ((preceding >= 0) & shelf.asks[preceding]).astype(float) - shelf.asks[rows],
         "importance": recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows],
     }
@@ -239,10 +239,10 @@ def rank(shelf: PassageTable, asked: Asked, eligible: Bools, now: float, recipe:
     signals["named"] = exactly_named(shelf, asked)[rows].astype(float)
     named_weight = recipe.weights.get("named", 1.0)
     scores = scores + named_weight * signals["named"] * scores.max(initial=0.0)  # no likeness outdoes the very name
-    return Ranked(rows, scores, signals).part(_falling(scores))
+    return RankedRows(rows, scores, signals).part(_falling(scores))
 
 
-def weighed(found: Mapping[str, Rows], weights: Mapping[str, float], passages: int) -> Floats:
+def sum_term_weights(found: Mapping[str, Rows], weights: Mapping[str, float], passages: int) -> Floats:
     """Sum the weights of the terms that each of n passages holds: (n,)."""
     if not found:
         return np.zeros(passages)
@@ -250,7 +250,7 @@ def weighed(found: Mapping[str, Rows], weights: Mapping[str, float], passages: i
     return np.bincount(np.concatenate([*found.values()]), each, minlength=passages).astype(np.float64, copy=False)
 
 
-def exactly_named(shelf: PassageTable, asked: Asked) -> Bools:
+def exactly_named(shelf: PassageTable, asked: QueryMatches) -> Bools:
     """Which passages hold an identifier of the question that stands in few messages: (n,)."""
     named = np.zeros(len(shelf), np.bool_)
     for name in asked.identifiers:
@@ -264,7 +264,7 @@ def in_few_messages(shelf: PassageTable, rows: Rows) -> bool:
     return len(np.unique(shelf.occurrences[rows])) <= NAMED_MESSAGES
 
 
-def holds(found: Mapping[str, Rows], rows: Rows) -> Bools:
+def term_matrix(found: Mapping[str, Rows], rows: Rows) -> Bools:
     """Which of t terms each of m passages holds: (t, m)."""
     held = [holding.take(np.searchsorted(holding, rows), mode="clip") == rows for holding in found.values()]
     return np.array(held, np.bool_).reshape(len(found), len(rows))
@@ -374,7 +374,7 @@ def ranks(values: Floats) -> Rows:
     return len(values) - np.searchsorted(np.sort(values), values, side="right") + 1
 
 
-def by_worth(ranked: Ranked, probabilities: Floats, lengths: Floats) -> Ranked:
+def by_worth(ranked: RankedRows, probabilities: Floats, lengths: Floats) -> RankedRows:
     """
     Reorder by what each passage is worth for its room; the logarithm of that is the new score.
 
@@ -383,16 +383,16 @@ def by_worth(ranked: Ranked, probabilities: Floats, lengths: Floats) -> Ranked:
         lengths: (m,), characters. A short passage needs as much room as one of 300: its line and what it is cut from.
     """
     worth = np.log(np.maximum(probabilities, LEAST_PROBABILITY) / np.maximum(lengths, WORTH_CHARS))
-    judged = Ranked(ranked.rows, worth, {**ranked.signals, PROBABILITY: probabilities})
+    judged = RankedRows(ranked.rows, worth, {**ranked.signals, PROBABILITY: probabilities})
     return judged.part(_falling(worth))
 
 
-def as_ranked(ranked: Ranked) -> Ranked:
+def keep_order(ranked: RankedRows) -> RankedRows:
     """Keep the order, and give every passage a probability of 1: none of it is judged."""
-    return Ranked(ranked.rows, ranked.scores, {**ranked.signals, PROBABILITY: np.ones(len(ranked.rows))})
+    return RankedRows(ranked.rows, ranked.scores, {**ranked.signals, PROBABILITY: np.ones(len(ranked.rows))})
 
 
-def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:
+def diversified(ranked: RankedRows, vectors: Floats, balance: float) -> RankedRows:
     """
     Reorder so that what comes next is relevant and not yet said: maximal marginal relevance.
 
@@ -426,7 +426,7 @@ def _falling(values: Floats) -> Rows:
     return np.argsort(-values, kind="stable") if (sorted_values[1:] == sorted_values[:-1]).any() else order
 
 
-def within(created_at: Floats, periods: Sequence[tuple[float, float]]) -> Floats:
+def in_periods(created_at: Floats, periods: Sequence[tuple[float, float]]) -> Floats:
     """Whether each was said in one of the periods: 1 or 0, (m,)."""
     said = np.zeros(len(created_at))
     for first, last in periods:

@@ -31,14 +31,14 @@ class Round:
 
 
 @frozen
-class Standing:
+class MessageWorth:
     """What messages are worth now, (n,): F * c * s of LANTERN's importance; and which may still be recalled, (n,)."""
 
     worth: Floats
     may_come: Bools
 
 
-def standing(occurrences: Rows, rounds: Sequence[Round]) -> Standing:
+def message_worth(occurrences: Rows, rounds: Sequence[Round]) -> MessageWorth:
     """
     How messages stand after all rounds of their scope.
 
@@ -56,4 +56,4 @@ def standing(occurrences: Rows, rounds: Sequence[Round]) -> Standing:
         confidence = np.where(quoted, np.minimum(confidence + BOOST, 1.0), np.where(was_there, faded, confidence))
         success = np.where(was_there | quoted, success + SMOOTHING * (quoted - success), success)
         accesses += quoted
-    return Standing((np.log2(accesses + 1) + 1) * confidence * success, confidence >= LEAST_CONFIDENCE)
+    return MessageWorth((np.log2(accesses + 1) + 1) * confidence * success, confidence >= LEAST_CONFIDENCE)

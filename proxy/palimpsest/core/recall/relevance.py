@@ -18,8 +18,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from palimpsest.core.recall.ranking import Asked, Floats, PassageTable, Ranked, holds
-from palimpsest.core.recall.utterance import ENGLISH, PERSONAL, asking, informativeness, personal, read
+from palimpsest.core.recall.ranking import Floats, PassageTable, QueryMatches, RankedRows, term_matrix
+from palimpsest.core.recall.utterance import ENGLISH, PERSONAL, informativeness, personal, question_form, read_utterance
 from palimpsest.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS, Tables, Weights
 from palimpsest.domain.frozen import frozen
 
@@ -55,7 +55,7 @@ class Relevance:
         return worth
 
 
-def relevance(shelf: PassageTable, asked: Asked, ranked: Ranked) -> Relevance:
+def relevance(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows) -> Relevance:
     """
     Judge ranked passages: how probably each answers, and any of them helps.
 
@@ -70,26 +70,29 @@ def relevance(shelf: PassageTable, asked: Asked, ranked: Ranked) -> Relevance:
     return Relevance(passages * max(helps, LEAST_HELP) ** 0.5, helps)
 
 
-def tables_for(shelf: PassageTable, asked: Asked, ranked: Ranked) -> Tables:
+def tables_for(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows) -> Tables:
     """The weights for what was ranked: with or without vectors, and by whether its best texts name their speakers."""
     if is_talk(shelf, ranked):
         return OF_SPEAKERS if asked.cosines is not None else OF_SPEAKERS_BY_WORDS
     return PLAIN if asked.cosines is not None else PLAIN_BY_WORDS
 
 
-def is_talk(shelf: PassageTable, ranked: Ranked) -> bool:
+def is_talk(shelf: PassageTable, ranked: RankedRows) -> bool:
     """Whether what was ranked best is of a talk whose texts name their speakers."""
     return bool((shelf.speakers[ranked.rows[:BEST_PASSAGES]] > 0).mean() > MOST_SPEAKERS)
 
 
-def passage_signals(shelf: PassageTable, asked: Asked, ranked: Ranked) -> dict[str, Floats]:
+def passage_signals(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows) -> dict[str, Floats]:
     """The signals of whether each of m ranked passages answers the question: name to values, (m,)."""
     rows, given = ranked.rows, ranked.signals
     ones = np.ones(len(rows))
-    question, form = read(asked.text), dict(zip(PERSONAL, asking(asked.text), strict=False))  # all but the constant
+    question, form = (
+        read_utterance(asked.text),
+        dict(zip(PERSONAL, question_form(asked.text), strict=False)),
+    )  # all but the constant
     own = personal(asked.text)
     cosine = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
-    held = holds(asked.found, rows)
+    held = term_matrix(asked.found, rows)
     weights = [term_weight(len(holding), len(shelf)) for holding in asked.found.values()]
     covered = np.array(weights) @ held
     whole = sum(weights) + len(asked.absent) * term_weight(0, len(shelf))
@@ -138,7 +141,7 @@ def passage_signals(shelf: PassageTable, asked: Asked, ranked: Ranked) -> dict[s
 
 
 def help_signals(
-    shelf: PassageTable, asked: Asked, signals: Mapping[str, Floats], passages: Floats
+    shelf: PassageTable, asked: QueryMatches, signals: Mapping[str, Floats], passages: Floats
 ) -> dict[str, Floats]:
     """
     The signals of whether any of the m ranked passages helps: name to one value, (1,).
@@ -150,7 +153,7 @@ def help_signals(
     best = int(passages.argmax())
     surest = _logit(float(passages[best]))
     own = personal(asked.text)
-    form = dict(zip(PERSONAL, asking(asked.text), strict=False))  # all but the constant
+    form = dict(zip(PERSONAL, question_form(asked.text), strict=False))  # all but the constant
     rarities = [_rarity(len(holding), len(shelf)) for holding in asked.found.values()] + [1.0] * len(asked.absent)
     found = {
         "best": surest,
@@ -168,7 +171,7 @@ def help_signals(
         "small_talk": form["small_talk"],
         "acquainted": form["name"] * (1 - asked.strangers),
         "strangers": form["name"] * asked.strangers,
-        "other": float(read(asked.text).language != ENGLISH),
+        "other": float(read_utterance(asked.text).language != ENGLISH),
         "telling": float(1 / (1 + np.exp(-informativeness(asked.text)))),  # who tells something asks for nothing
         "content": min(sum(rarities) / MOST_TERMS, 1.0),
         "rarest_term": max(rarities, default=0.0),

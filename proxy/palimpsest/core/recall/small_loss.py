@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.core.recall.ranking import Asked, Bools, PassageTable, Rows
-from palimpsest.core.recall.utterance import ENGLISH, read
+from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows
+from palimpsest.core.recall.utterance import ENGLISH, read_utterance
 
 LEAST_TELLING = 0.5  # of `PassageTable.tells`: a person's statement, and no question or task
 SHARE_TOLD = 1 / 5  # three or four statements: more are no longer little, and one is found among them
@@ -26,7 +26,7 @@ LEAST_FOREIGN_NEARNESS = 0.4
 LONG_TALK_MARGIN = 0.07  # where more was lost than what is given: the talk is about other things, too
 
 
-def small_loss(table: PassageTable, lost: Bools, untold: Bools, asked: Asked, most_chars: int) -> Rows:
+def small_loss(table: PassageTable, lost: Bools, untold: Bools, asked: QueryMatches, most_chars: int) -> Rows:
     """
     The rows to give back: all that was lost and is not told, or what the user told of it, or none.
 
@@ -56,7 +56,7 @@ def _is_due(table: PassageTable, lost: Bools, untold: Bools) -> bool:
     return not told.any() or bool((untold & table.users & (table.tells >= LEAST_TELLING)).any())
 
 
-def concerns(table: PassageTable, lost: Bools, asked: Asked, margin: float) -> bool:
+def concerns(table: PassageTable, lost: Bools, asked: QueryMatches, margin: float) -> bool:
     """
     Whether a request may be about the conversation: by whose things it names, and by what is nearest to it.
 
@@ -65,7 +65,7 @@ def concerns(table: PassageTable, lost: Bools, asked: Asked, margin: float) -> b
     Args:
         margin: that it has to be nearer.
     """
-    said = read(asked.text)
+    said = read_utterance(asked.text)
     if said.is_small_talk:
         return False
     is_own = said.own > 0

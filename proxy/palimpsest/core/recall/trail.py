@@ -24,7 +24,7 @@ class Gap(StrEnum):
 
 
 @frozen
-class Held:
+class StatementMatch:
     """A stored message that holds the statement, or is nearest to it."""
 
     occurrence: int
@@ -43,7 +43,7 @@ class Trace:
 
     turn: int = 0  # its number, from 1
     turns: int = 0  # of the conversation
-    held: tuple[Held, ...] = ()
+    held: tuple[StatementMatch, ...] = ()
     is_near: bool = False  # no message holds these words: `held` is the nearest by meaning
     elsewhere: tuple[str, ...] = ()  # public ids of other conversations that hold it
     set_aside: int = 0  # messages of the conversation that could not be stored
@@ -135,7 +135,7 @@ def stages(trace: Trace) -> tuple[Stage, ...]:
     return (_archived(trace), *_retrieved(trace))
 
 
-def ending(trail: tuple[Stage, ...]) -> Stage | None:
+def last_stage(trail: tuple[Stage, ...]) -> Stage | None:
     """The stage at which the trail ends; None: it does not, the statement was said."""
     said = trail[-1]
     return None if said.passed else next((stage for stage in trail if stage.passed is False), said)
@@ -181,9 +181,9 @@ def _retrieved(trace: Trace) -> Iterator[Stage]:
     if trace.blocks and not trace.is_visible:
         yield from _repeated_block_stage(trace)
         return
-    yield _lost(trace)
-    yield _asked(trace)
-    yield from _ranked(trace)
+    yield _compaction_stage(trace)
+    yield _query_stage(trace)
+    yield from _ranking_stages(trace)
     if trace.blocks:
         yield Stage("said", True, f"quoted in the block of turn {_numbers(trace.blocks)}")
     else:
@@ -195,7 +195,7 @@ def _repeated_block_stage(trace: Trace) -> Iterator[Stage]:
     yield Stage("said", True, detail)
 
 
-def _lost(trace: Trace) -> Stage:
+def _compaction_stage(trace: Trace) -> Stage:
     """The stage that says whether a compaction removed the message."""
     if trace.is_visible:
         advice = "nothing to change: the model sees it; messages in the request are not quoted again"
@@ -208,7 +208,7 @@ def _lost(trace: Trace) -> Stage:
     return Stage("lost", True, "a compaction removed the message")
 
 
-def _asked(trace: Trace) -> Stage:
+def _query_stage(trace: Trace) -> Stage:
     """The stage that says what memory looked for in the turn, or why for nothing."""
     if trace.asks_otherwise:
         return Stage("asked", True, f"the turn asked something else; as it would be for: {trace.question}")
@@ -218,7 +218,7 @@ def _asked(trace: Trace) -> Stage:
     return Stage("asked", False, why, advice)
 
 
-def _ranked(trace: Trace) -> Iterator[Stage]:
+def _ranking_stages(trace: Trace) -> Iterator[Stage]:
     """The stages of the ranking: place among candidates, probability, room in the block."""
     if not trace.place:
         detail = f"it is not among the {trace.candidates} best candidates for the question"
@@ -244,7 +244,7 @@ def _numbers(turns: tuple[int, ...]) -> str:
 def as_json(trace: Trace) -> Json:
     """The stages, the one at which the trail ends, and which half of memory that is."""
     passed = stages(trace)
-    end = ending(passed)
+    end = last_stage(passed)
     return {
         "turn": trace.turn,
         "question": trace.question,

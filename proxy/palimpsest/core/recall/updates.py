@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, Ranked, Rows
+from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, RankedRows, Rows
 
 LEAST_TELLING = 0.5  # of `PassageTable.tells`: a statement that may have been updated
 LEAST_UPDATING = 0.2  # "Lena left the company" tells little by its form
@@ -24,14 +24,14 @@ LOOKED_AT = 8  # likest later statements, whose texts are read
 LEAST_ALIKE = 0.65
 
 
-def statements(table: PassageTable, best: Ranked) -> Rows:
+def statements(table: PassageTable, best: RankedRows) -> Rows:
     """The first rows that are a user's statements."""
     rows = best.rows
     chosen: Rows = rows[table.users[rows] & (table.tells[rows] >= LEAST_TELLING)][:STATEMENTS]
     return chosen
 
 
-def later(
+def later_statements(
     table: PassageTable, row: int, found: Mapping[str, Rows], weights: Mapping[str, float], eligible: Bools
 ) -> tuple[Rows, Floats]:
     """

@@ -127,7 +127,7 @@ def words(text: str) -> list[str]:
 
 def language(text: str) -> str:
     """ISO 639-1 code of the language, English where nothing tells."""
-    return read(text).language
+    return read_utterance(text).language
 
 
 def is_unspaced(code: str) -> bool:
@@ -140,13 +140,13 @@ def function_words(code: str) -> frozenset[str]:
     return _FUNCTION_WORDS.get(code, frozenset())
 
 
-def read(text: str) -> Utterance:
+def read_utterance(text: str) -> Utterance:
     """The reading of a text's first 600 characters."""
-    return _read(text[:READ_CHARS])  # the cache keeps no more of a text than is read
+    return _count_words(text[:READ_CHARS])  # the cache keeps no more of a text than is read
 
 
 @word_cache(CACHED)
-def _read(text: str) -> Utterance:
+def _count_words(text: str) -> Utterance:
     """Count the kinds of words in a text, in the language that most of them vote for."""
     is_ascii = text.isascii()
     for code, letters in () if is_ascii else _SCRIPTS:
@@ -179,7 +179,7 @@ def _read(text: str) -> Utterance:
 
 def personal(text: str) -> float:
     """Log-odds that an utterance asks for something that was told before, from its form alone; -6 to 5."""
-    return _log_odds(asking(text), PERSONAL, -6.0, 5.0)
+    return _log_odds(question_form(text), PERSONAL, -6.0, 5.0)
 
 
 def informativeness(text: str) -> float:
@@ -187,9 +187,9 @@ def informativeness(text: str) -> float:
     return _log_odds(stating(text), TELLING, -5.0, 5.0)
 
 
-def asking(text: str) -> tuple[float, ...]:
+def question_form(text: str) -> tuple[float, ...]:
     """The form of a question, in the order of `PERSONAL`."""
-    of = read(text)
+    of = read_utterance(text)
     most = 1 if is_unspaced(of.language) else 2  # where words are not parted, one entry stands in several words
     return (
         float(min(of.own, most)),
@@ -208,7 +208,7 @@ def asking(text: str) -> tuple[float, ...]:
 
 def stating(text: str) -> tuple[float, ...]:
     """The form of a statement, in the order of `TELLING`."""
-    of = read(text)
+    of = read_utterance(text)
     text = text[:READ_CHARS].strip()
     sentences = [one.strip() for one in _SENTENCE.findall(text) if one.strip()]
     asked = sum(one.endswith(QUESTION_MARKS) for one in sentences)

@@ -15,7 +15,15 @@ import re
 from collections.abc import Mapping
 
 from palimpsest.core.recall import wish_words
-from palimpsest.core.recall.utterance import ENGLISH, OWN, QUESTION_MARKS, STATEMENT_CHARS, Utterance, read, words
+from palimpsest.core.recall.utterance import (
+    ENGLISH,
+    OWN,
+    QUESTION_MARKS,
+    STATEMENT_CHARS,
+    Utterance,
+    read_utterance,
+    words,
+)
 
 LEAST_ODDS = 0.5  # of an author whom no weight has seen, two of three wishes have more, and one of eight other texts
 WORDY_WORDS, WORDY_STEP, MOST_WORDY = 20, 20, 2.0  # from which on each further step makes a wish less probable
@@ -142,7 +150,7 @@ def log_odds(text: str) -> float:
 def form(text: str) -> dict[str, float]:
     """The form of a text by the names of `WEIGHTS`, without the constant."""
     text = text.strip()
-    of, plain = read(text), text.lower().replace("\u2019", "'")
+    of, plain = read_utterance(text), text.lower().replace("\u2019", "'")
     is_english = of.language == ENGLISH
     opens, opens_text, manner, denies, conditional = _clauses(plain, of)
     spoken = words(text)

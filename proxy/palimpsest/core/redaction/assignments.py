@@ -97,7 +97,7 @@ _ENDS_LINE = re.compile(r"\Z|[\r\n;&]|\\+[rn]")
 _ENDS_ARGUMENT = re.compile(r"[ \t]*(?:\Z|[\r\n|;&)\"'`\\#]|-)")
 
 
-class _Says(Enum):
+class _NameMeaning(Enum):
     """What a name says of its value."""
 
     SECRET = "it is one, unless it is a placeholder"
@@ -121,7 +121,7 @@ class Assignments:
         if match is None:
             return None
         before = text[max(0, at - BEFORE_CHARS) : at]
-        says, kind = _read(match["name"], before)
+        says, kind = _parse_name(match["name"], before)
         if says is None or _IN_TAG.search(before):
             return None
         sign, quote, start = match["sign"], match["quote"] or "", match.end()
@@ -132,9 +132,9 @@ class Assignments:
         value = text[start : min(stop, start + JUDGED_CHARS)].rstrip(".")
         if len(value) < MIN_SECRET_CHARS or _NO_SECRET.fullmatch(value) or "[redacted:" in value:
             return None
-        if says is _Says.BASIC:
+        if says is _NameMeaning.BASIC:
             is_secret = _is_basic(text[start:stop])
-        elif says is _Says.WORDS:
+        elif says is _NameMeaning.WORDS:
             is_secret = len(words := value.split()) >= MNEMONIC_WORDS and all(_WORD.fullmatch(word) for word in words)
         elif quote:
             is_secret = _is_secret_in_quotes(value, says)
@@ -143,13 +143,15 @@ class Assignments:
             if is_flag:
                 is_given = sign == "=" or _ENDS_ARGUMENT.match(ahead) is not None
             else:
-                shouts = match["name"].isupper() and (says is _Says.SECRET or _SHOUTED.search(before) is not None)
-                ends = says is _Says.SECRET and _ENDS_LINE.match(ahead) is not None
+                shouts = match["name"].isupper() and (
+                    says is _NameMeaning.SECRET or _SHOUTED.search(before) is not None
+                )
+                ends = says is _NameMeaning.SECRET and _ENDS_LINE.match(ahead) is not None
                 is_given = (ends or (shouts and sign == "=")) and not match["quoted_name"]
             is_secret = not ahead.startswith(_CALLS) and _is_bare_secret(value, says, is_given)
         return (start, stop, kind) if is_secret else None
 
-    def _end(self, start: int, quote: str, says: _Says) -> int:
+    def _end(self, start: int, quote: str, says: _NameMeaning) -> int:
         """The end of a value; its start where it goes on in another line."""
         text = self._text
         if quote:
@@ -157,7 +159,7 @@ class Assignments:
             while stop > start and len(quote) == 1 and text[stop - 1] == "\\" and text[stop - 2] != "\\":
                 stop = text.find(quote, stop + 1, start + VALUE_CHARS)
             return start if stop < start or "\n" in text[start:stop] else stop
-        if says is _Says.WORDS:
+        if says is _NameMeaning.WORDS:
             line = _LINE.match(text, start)
             return line.end() if line else start
         first, stop = self._bare
@@ -169,7 +171,7 @@ class Assignments:
         return stop
 
 
-def _read(name: str, before: str) -> tuple[_Says | None, str]:
+def _parse_name(name: str, before: str) -> tuple[_NameMeaning | None, str]:
     """What a name says, from its stem and what stands before it, and the kind of secret that it names."""
     word, lower = name.lower(), before.lower()
     owner = lower.rstrip("_-")
@@ -177,44 +179,48 @@ def _read(name: str, before: str) -> tuple[_Says | None, str]:
     humps = begins or (before[-1].islower() and name[0].isupper())
     if word == "pass":
         return (
-            _Says.SECRET if before[-1:] in ("_", "-") else _Says.TOKEN if begins and name.islower() else None
+            _NameMeaning.SECRET
+            if before[-1:] in ("_", "-")
+            else _NameMeaning.TOKEN
+            if begins and name.islower()
+            else None
         ), "password"
     if word == "key":
         if owner.endswith(_SECRET_KEYS):
-            return _Says.SECRET, f"{next(of for of in _SECRET_KEYS if owner.endswith(of)).replace('_', '-')}-key"
+            return _NameMeaning.SECRET, f"{next(of for of in _SECRET_KEYS if owner.endswith(of)).replace('_', '-')}-key"
         if owner.endswith(_SPELT_KEYS):
-            return _Says.TOKEN, f"{owner.split()[-1]}-key"
-        return (_Says.KEY if humps and before[-1:].strip() and not owner.endswith(_OTHER_KEYS) else None), "key"
+            return _NameMeaning.TOKEN, f"{owner.split()[-1]}-key"
+        return (_NameMeaning.KEY if humps and before[-1:].strip() and not owner.endswith(_OTHER_KEYS) else None), "key"
     if word == "token":
         if owner.endswith(_SECRET_TOKENS):
-            return _Says.SECRET, word
-        return (None if owner.endswith(_OTHER_TOKENS) else _Says.TOKEN), word
+            return _NameMeaning.SECRET, word
+        return (None if owner.endswith(_OTHER_TOKENS) else _NameMeaning.TOKEN), word
     if word == "auth":
-        return _Says.BASIC, "basic-auth-credentials"
+        return _NameMeaning.BASIC, "basic-auth-credentials"
     if word == "mnemonic" or word == "phrase":
-        return (_Says.WORDS if word == "mnemonic" or _MNEMONIC_OF.search(lower) else None), "mnemonic"
-    return _Says.SECRET, "-".join(re.findall(r"[a-z]+", word))
+        return (_NameMeaning.WORDS if word == "mnemonic" or _MNEMONIC_OF.search(lower) else None), "mnemonic"
+    return _NameMeaning.SECRET, "-".join(re.findall(r"[a-z]+", word))
 
 
-def _is_secret_in_quotes(value: str, says: _Says) -> bool:
+def _is_secret_in_quotes(value: str, says: _NameMeaning) -> bool:
     """Whether a quoted value is a secret, given what the name before it says."""
     if any(c.isspace() for c in value):
         is_phrase = len(value) >= PHRASE_CHARS and _PHRASE.fullmatch(value) is not None
-        return says is _Says.SECRET and is_phrase and not _SENTENCE.search(value)
-    if says is _Says.SECRET:
+        return says is _NameMeaning.SECRET and is_phrase and not _SENTENCE.search(value)
+    if says is _NameMeaning.SECRET:
         return True
-    return _mixes_cases_and_digits(value) if says is _Says.KEY else _is_made(value)
+    return _mixes_cases_and_digits(value) if says is _NameMeaning.KEY else _is_made(value)
 
 
-def _is_bare_secret(value: str, says: _Says, is_given: bool) -> bool:
+def _is_bare_secret(value: str, says: _NameMeaning, is_given: bool) -> bool:
     """
     Args:
         is_given: nothing but a value can stand there: an option's, or one that ends its line.
     """
-    if says is _Says.KEY:
+    if says is _NameMeaning.KEY:
         return _mixes_cases_and_digits(value)
     has_digit = _DIGIT.search(value) is not None
-    if says is _Says.TOKEN:
+    if says is _NameMeaning.TOKEN:
         return _is_made(value) or (is_given and not value.isdigit() and (has_digit or "." not in value))
     if _IDENTIFIER.fullmatch(value) and not has_digit:
         return is_given and _WORD.fullmatch(value) is not None

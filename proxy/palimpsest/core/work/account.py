@@ -33,9 +33,9 @@ from palimpsest.core.work.calls import (
     shortened,
     written_edits,
 )
-from palimpsest.core.work.excerpts import JOINT, Excerpt, chosen, offered
+from palimpsest.core.work.excerpts import JOINT, Excerpt, choose_excerpts, offered
 from palimpsest.core.work.names import names
-from palimpsest.core.work.need import TOOL_ROLES, LostText, mentioned, need, words
+from palimpsest.core.work.need import TOOL_ROLES, LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
 from palimpsest.core.work.statements import decisions, values
@@ -83,7 +83,7 @@ _LASTING = re.compile(  # what a command leaves behind, and a later one needs to
 
 
 @frozen
-class Lost:
+class LostMessage:
     """A message that was lost, as it is stored: what it says, and one line for each call."""
 
     occurrence: int
@@ -92,7 +92,7 @@ class Lost:
 
 
 @frozen
-class Done:
+class CallOutcome:
     """One call, in which message it stands, and what came back."""
 
     call: Call
@@ -102,7 +102,7 @@ class Done:
     is_failure: bool = False
 
 
-def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
+def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Account:
     """
     Write the account of what was lost, in at most so many characters, rules included.
 
@@ -118,7 +118,7 @@ def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
     acts = [*_fitting(chain(_acts(done, texts, visible, plans), _settled(texts, visible)), room)]
     room -= sum(line.chars for line in acts)
     heads = heads_of(done, texts)
-    mentions = mentioned(texts, heads, names_seen := names(visible))
+    mentions = name_mentions(texts, heads, names_seen := names(visible))
     known, changed = words(seen), changed_files(done)
     found = {name: need(name, mentions[name], len(texts), known, changed) for name in mentions.keys() - names_seen}
     likeliest = sorted(found, key=lambda name: (-found[name] / (len(name) + NAME_CHARS), name))
@@ -127,16 +127,16 @@ def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
     told = "\n".join(line.text for line in (*acts, *holding))
     offers = offered([one.text for one in texts], needs.keys(), heads)
     room -= sum(len(label) + LABEL_CHARS for label in {_speaker(one) for one in texts})
-    taken = chosen(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
+    taken = choose_excerpts(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
     return Account((*acts, *_excerpt_lines(taken, texts)), holding)
 
 
-def changed_files(done: Sequence[Done]) -> frozenset[str]:
+def changed_files(done: Sequence[CallOutcome]) -> frozenset[str]:
     """The files that were created or edited."""
     return frozenset(one.call.what for one in done if one.call.act in (Act.CREATED, Act.EDITED))
 
 
-def heads_of(done: Sequence[Done], texts: Sequence[LostText]) -> list[str]:
+def heads_of(done: Sequence[CallOutcome], texts: Sequence[LostText]) -> list[str]:
     """The file that a tool looked at or changed in each message, "" for all others."""
     heads = [""] * len(texts)
     for one in done:
@@ -147,37 +147,39 @@ def heads_of(done: Sequence[Done], texts: Sequence[LostText]) -> list[str]:
     return heads
 
 
-def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[Done]]:
+def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[CallOutcome]]:
     """The messages with their calls taken out, and those calls with their outcomes."""
     texts: list[LostText] = []
-    done: list[Done] = []
+    done: list[CallOutcome] = []
     waiting: list[int] = []  # calls whose results are to come, as places in `done`
     for at, message in enumerate(lost):
         if message.role not in TOOL_ROLES:
             prose, calls = calls_of(message.text) if message.role == "assistant" else (message.text, ())
             called = "\n".join(call.text for call in calls)
-            texts.append(LostText(message.occurrence, message.role, _plain(prose), _plain(called)))
+            texts.append(LostText(message.occurrence, message.role, _without_markup(prose), _without_markup(called)))
             if message.role == "assistant":
-                done += [Done(edit, at) for edit in written_edits(prose)]
+                done += [CallOutcome(edit, at) for edit in written_edits(prose)]
             waiting = [len(done) + place for place in range(len(calls))]
-            done += [Done(call, at) for call in calls]
+            done += [CallOutcome(call, at) for call in calls]
             continue
         is_refused = is_refusal(message.text)
-        texts.append(LostText(message.occurrence, message.role, "" if is_refused else _plain(message.text)))
+        texts.append(LostText(message.occurrence, message.role, "" if is_refused else _without_markup(message.text)))
         if waiting:
             one = done[place := waiting.pop(0)]
             if not one.call.what and (change := changed_by(message.text)):
-                one = Done(replace(change, text=one.call.text), one.at)
+                one = CallOutcome(replace(change, text=one.call.text), one.at)
             is_run = one.call.act is Act.RAN and not is_refused
             outcome, is_failure = outcome_of(message.text, one.call.what) if is_run else ("", False)
-            done[place] = Done(one.call, one.at, at, outcome, is_failure)
+            done[place] = CallOutcome(one.call, one.at, at, outcome, is_failure)
     return texts, done
 
 
-def _acts(done: Sequence[Done], texts: Sequence[LostText], visible: str, shows_plan: bool) -> Iterator[AccountLine]:
+def _acts(
+    done: Sequence[CallOutcome], texts: Sequence[LostText], visible: str, shows_plan: bool
+) -> Iterator[AccountLine]:
     """Lines on what was done, open things first, without what the model still sees or a newer plan replaced."""
 
-    def line(label: str, text: str, of: Iterable[Done]) -> AccountLine:
+    def line(label: str, text: str, of: Iterable[CallOutcome]) -> AccountLine:
         places = dict.fromkeys(at for one in of for at in (one.at, one.result_at) if at >= 0)
         return AccountLine(label, text, tuple(texts[at].occurrence for at in places))
 
@@ -189,7 +191,7 @@ def _acts(done: Sequence[Done], texts: Sequence[LostText], visible: str, shows_p
     for command, one in [*reversed(failed)][:FAILURES]:
         if command not in visible:
             yield line("failed", f"{command}: {one.outcome}", [one])
-    changed: dict[tuple[Act, str], list[Done]] = {}
+    changed: dict[tuple[Act, str], list[CallOutcome]] = {}
     for one in done:
         if one.call.act in (Act.EDITED, Act.CREATED, Act.DELETED) and one.call.what:
             acts = [key for key in changed if key[1] == one.call.what]
@@ -241,9 +243,9 @@ def _settled(texts: Sequence[LostText], visible: str) -> Iterator[AccountLine]:
             yield AccountLine(label, PARTED.join(one for one, _ in told), tuple(dict.fromkeys(at for _, at in told)))
 
 
-def runs_of(done: Sequence[Done]) -> dict[str, Done]:
+def runs_of(done: Sequence[CallOutcome]) -> dict[str, CallOutcome]:
     """The newest run of each command, by what it says in one line, the newest last."""
-    runs: dict[str, Done] = {}
+    runs: dict[str, CallOutcome] = {}
     for one in done:
         if one.call.act is Act.RAN and one.result_at >= 0:
             command = _short(one.call.what)
@@ -252,7 +254,7 @@ def runs_of(done: Sequence[Done]) -> dict[str, Done]:
     return runs
 
 
-def open_failures(runs: Mapping[str, Done], texts: Sequence[LostText]) -> list[tuple[str, Done]]:
+def open_failures(runs: Mapping[str, CallOutcome], texts: Sequence[LostText]) -> list[tuple[str, CallOutcome]]:
     """The commands that failed, were meant to pass, and did not pass later."""
     passed = {_program(command): one.at for command, one in runs.items() if not one.is_failure}
     return [
@@ -262,7 +264,7 @@ def open_failures(runs: Mapping[str, Done], texts: Sequence[LostText]) -> list[t
     ]
 
 
-def _is_foreseen(one: Done, texts: Sequence[LostText]) -> bool:
+def _is_foreseen(one: CallOutcome, texts: Sequence[LostText]) -> bool:
     after = next((text.prose for text in texts[one.result_at :] if text.role == "assistant"), "")
     return is_foreseen(one.call.what, texts[one.at].prose[-SAID_CHARS:], after[:SAID_CHARS])
 
@@ -294,7 +296,7 @@ def _fitting(lines: Iterable[AccountLine], chars: int) -> Iterator[AccountLine]:
             yield line
 
 
-def _plain(text: str) -> str:
+def _without_markup(text: str) -> str:
     """A text without what tools and clients put around the lines of files and results, its breaks resolved."""
     if text.count(QUOTED_BREAK) >= QUOTED_BREAKS:
         text = text.replace(QUOTED_BREAK, "\n").replace("\\t", "\t")

@@ -133,7 +133,7 @@ def calls_of(readable: str) -> tuple[str, tuple[Call, ...]]:
         except orjson.JSONDecodeError:  # what was redacted in it may have broken it
             calls.append(Call(Act.OTHER, "", f"{call[1]} {call[2]}"))
             continue
-        calls += _read(call[1], arguments)
+        calls += _calls_of(call[1], arguments)
     return (readable[: found[0].start()].rstrip() if found else readable), tuple(calls)
 
 
@@ -217,7 +217,7 @@ def shortened(text: str, chars: int) -> str:
     return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
 
 
-def _read(tool: str, arguments: Any) -> Iterator[Call]:
+def _calls_of(tool: str, arguments: Any) -> Iterator[Call]:
     """The calls of files and commands in one tool call: a patch may change several files."""
     fields = arguments if isinstance(arguments, Mapping) else {"": arguments}
     text = "\n".join(_texts(arguments))

@@ -75,7 +75,7 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
     return [*found.values()]
 
 
-def chosen(
+def choose_excerpts(
     offers: Sequence[Excerpt], needs: Mapping[str, float], told: Mapping[str, float], chars: int, head_chars: int
 ) -> list[Excerpt]:
     """

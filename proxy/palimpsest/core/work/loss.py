@@ -17,7 +17,7 @@ from operator import itemgetter
 from palimpsest.core.facts.extraction import proposals
 from palimpsest.core.facts.sentences import MOST_PROSE_CHARS
 from palimpsest.core.recall.wishes import is_lasting_wish
-from palimpsest.core.work.account import FILE_ACTS, Lost, open_failures, runs_of, sorted_calls
+from palimpsest.core.work.account import FILE_ACTS, LostMessage, open_failures, runs_of, sorted_calls
 from palimpsest.core.work.calls import only_looks
 from palimpsest.core.work.names import is_file, names
 from palimpsest.core.work.need import LostText
@@ -57,7 +57,7 @@ class Loss:
     was_used: bool  # by what the model answered next
 
 
-def losses(lost: Sequence[Lost], kept: str, block: str, later: str) -> list[Loss]:
+def losses(lost: Sequence[LostMessage], kept: str, block: str, later: str) -> list[Loss]:
     """
     The losses of a compaction, by kind in the order of `LossKind`, of each kind the newest first.
 
@@ -69,8 +69,8 @@ def losses(lost: Sequence[Lost], kept: str, block: str, later: str) -> list[Loss
     """
     kept, block, later = (" ".join(text.split()) for text in (kept, block, later))
     newest: dict[tuple[LossKind, str], tuple[str, int]] = {}
-    for kind, text, occurrence in sorted(_named(lost), key=itemgetter(2)):
-        if (short := " ".join(text.split())[:TEXT_CHARS]) and not stands(short, kept):
+    for kind, text, occurrence in sorted(_lost_things(lost), key=itemgetter(2)):
+        if (short := " ".join(text.split())[:TEXT_CHARS]) and not is_held_by(short, kept):
             newest.pop(thing := (kind, _tail(short)), None)
             newest[thing] = short, occurrence
     bare = {(kind, path.rpartition("/")[2]) for kind, path in newest if kind is LossKind.FILE and "/" in path}
@@ -78,11 +78,13 @@ def losses(lost: Sequence[Lost], kept: str, block: str, later: str) -> list[Loss
     found: list[Loss] = []
     for kind in LossKind:
         of_kind = [loss for (one, _), loss in reversed(newest.items()) if one is kind]
-        found += [Loss(kind, text, at, stands(text, block), stands(text, later)) for text, at in of_kind[:OF_KIND]]
+        found += [
+            Loss(kind, text, at, is_held_by(text, block), is_held_by(text, later)) for text, at in of_kind[:OF_KIND]
+        ]
     return found
 
 
-def stands(text: str, other: str) -> bool:
+def is_held_by(text: str, other: str) -> bool:
     """Whether another text holds it: a file by the end of its path, a sentence by its beginning, as blocks cut it."""
     return _tail(text)[:COMPARED_CHARS] in other
 
@@ -92,10 +94,10 @@ def _tail(text: str) -> str:
     return "/".join(text.removeprefix("./").split("/")[-PATH_PARTS:]) if is_file(text) and " " not in text else text
 
 
-def _named(lost: Sequence[Lost]) -> Iterator[tuple[LossKind, str, int]]:
+def _lost_things(lost: Sequence[LostMessage]) -> Iterator[tuple[LossKind, str, int]]:
     """The rules, decisions, numbers, files, commands and errors in lost messages: kind, text, occurrence."""
     texts, done = sorted_calls(lost)
-    told = [(kind, named, text.occurrence) for text in texts for kind, named in dict.fromkeys(_told(text))]
+    told = [(kind, named, text.occurrence) for text in texts for kind, named in dict.fromkeys(_stated_things(text))]
     times = Counter(named for _, named, _ in told)
     # a file without its folder is named once as an example, and again where work comes back to it
     yield from (one for one in told if one[0] is not LossKind.FILE or "/" in one[1] or times[one[1]] > 1)
@@ -110,7 +112,7 @@ def _named(lost: Sequence[Lost]) -> Iterator[tuple[LossKind, str, int]]:
         yield LossKind.ERROR, one.outcome or command, texts[one.result_at].occurrence
 
 
-def _told(text: LostText) -> Iterator[tuple[LossKind, str]]:
+def _stated_things(text: LostText) -> Iterator[tuple[LossKind, str]]:
     """What a message says in its own words, and the settings that a tool returned."""
     for fact in proposals(text.prose, text.role):
         if fact.category in (FactCategory.DECISION, FactCategory.SETTING):

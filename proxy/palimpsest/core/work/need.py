@@ -58,7 +58,7 @@ class LostText:
         return f"{self.prose}\n{self.called}" if self.called else self.prose
 
 
-def mentioned(lost: Sequence[LostText], heads: Sequence[str], seen: Set[str]) -> dict[str, Mentions]:
+def name_mentions(lost: Sequence[LostText], heads: Sequence[str], seen: Set[str]) -> dict[str, Mentions]:
     """
     Every name in what was lost, with how often and where it stood.
 

@@ -8,7 +8,7 @@ from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.writing.clauses import clauses, is_order
 from palimpsest.core.writing.cues import cues
 from palimpsest.core.writing.entries import PAPER, Count, Weights, cost
-from palimpsest.core.writing.grounding import cited, says_no_more
+from palimpsest.core.writing.grounding import says_no_more, source_spans
 from palimpsest.core.writing.information import TermStatistics
 from palimpsest.core.writing.topics import label
 from palimpsest.domain import Item, SourceMessage, Span
@@ -38,7 +38,7 @@ def verified(claims: Sequence[Claim], segment: Sequence[SourceMessage], statisti
     spoken = [part for clause in clauses(segment) for part in (clause.speaker, clause.text)]
     for claim in claims:
         text = " ".join(claim.text.split())
-        if spans := cited(text, segment, frozenset(claim.messages)):
+        if spans := source_spans(text, segment, frozenset(claim.messages)):
             question = claim.question.strip()
             is_asked = len(question) <= QUESTION_CHARS and question.endswith("?") and _is_named_in(question, spoken)
             topic = claim.topic.strip()

@@ -84,7 +84,7 @@ def clauses(segment: Sequence[SourceMessage]) -> tuple[Clause, ...]:
     return tuple(found)
 
 
-def joined(texts: Sequence[str]) -> str:
+def join_clauses(texts: Sequence[str]) -> str:
     """Clauses in a row as one text; the comma comes back that parted them."""
     return re.sub(r"(?<![.!?,;:\u3002\uff01\uff1f])\n", ", ", "\n".join(texts)).replace("\n", " ")
 

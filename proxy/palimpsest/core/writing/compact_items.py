@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from palimpsest.core.archive.chunking import query_terms
-from palimpsest.core.recall.utterance import QUESTION_MARKS, informativeness, read
+from palimpsest.core.recall.utterance import QUESTION_MARKS, informativeness, read_utterance
 from palimpsest.core.recall.wishes import is_lasting_wish
 from palimpsest.core.writing.clauses import Clause, clauses
 from palimpsest.core.writing.cues import Kind, cues
@@ -62,7 +62,7 @@ def compacted(text: str) -> str:
 def _worth(clause: Clause, segment: Sequence[SourceMessage], statistics: TermStatistics) -> float:
     """Bits that are worth keeping; 0: none."""
     meaning = query_terms(clause.text)
-    if len(meaning) < LEAST_TERMS or clause.text.endswith(QUESTION_MARKS) or read(clause.text).is_small_talk:
+    if len(meaning) < LEAST_TERMS or clause.text.endswith(QUESTION_MARKS) or read_utterance(clause.text).is_small_talk:
         return 0.0
     named = {cue.kind for cue in cues(clause.text)}
     is_own = clause.role == "user"

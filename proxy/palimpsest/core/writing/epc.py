@@ -16,8 +16,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from palimpsest.core.archive.chunking import query_terms, terms
-from palimpsest.core.recall.utterance import QUESTION_MARKS, read
-from palimpsest.core.writing.clauses import Clause, clauses, joined
+from palimpsest.core.recall.utterance import QUESTION_MARKS, read_utterance
+from palimpsest.core.writing.clauses import Clause, clauses, join_clauses
 from palimpsest.core.writing.cues import Cue, Kind, cues
 from palimpsest.core.writing.entries import LEAST_TOKENS, PAPER, Count, Weights, cost, share
 from palimpsest.core.writing.information import TermStatistics
@@ -102,7 +102,7 @@ def units_of(segment: Sequence[SourceMessage]) -> list[Unit]:
     for clause in found:
         meaning = frozenset(query_terms(clause.text))
         words = clause.text.split()
-        if meaning and len(words) >= LEAST_WORDS and not read(clause.text).is_small_talk:
+        if meaning and len(words) >= LEAST_WORDS and not read_utterance(clause.text).is_small_talk:
             named = tuple(cue for cue in cues(clause.text) if cue.text.lower() not in speakers or not cue.text)
             if clause.text.endswith(QUESTION_MARKS) and (clause.role == "assistant" or not named):
                 continue
@@ -163,7 +163,7 @@ def _item(
 ) -> Item:
     """One item of several units that answer the same kind of question."""
     first = units[ats[0]]
-    text = joined([first.text, *(units[at].clause.text for at in ats[1:])])
+    text = join_clauses([first.text, *(units[at].clause.text for at in ats[1:])])
     spans = tuple(units[at].clause.span(segment) for at in ats)
     return Item(text, spans, _question(kind, first, statistics))
 

@@ -31,7 +31,7 @@ _NEGATION = re.compile(
 )
 
 
-def cited(text: str, segment: Sequence[SourceMessage], messages: Collection[int]) -> tuple[Span, ...]:
+def source_spans(text: str, segment: Sequence[SourceMessage], messages: Collection[int]) -> tuple[Span, ...]:
     """
     The spans of the messages in which a text was said; empty where it was not.
 
@@ -46,7 +46,7 @@ def cited(text: str, segment: Sequence[SourceMessage], messages: Collection[int]
     if is_order(text):
         return ()
     told = tuple(clause for clause in clauses(segment) if clause.message in messages)
-    chosen = _saying(frozenset(query_terms(text)), told)
+    chosen = _covering_clauses(frozenset(query_terms(text)), told)
     if not chosen or not says_no_more(text, [spoken for clause in chosen for spoken in (clause.speaker, clause.text)]):
         return ()
     return tuple(clause.span(segment) for clause in chosen)
@@ -78,7 +78,7 @@ def says_no_more(text: str, said: Sequence[str], *, is_statement: bool = True) -
     )
 
 
-def _saying(meaning: frozenset[str], told: Sequence[Clause]) -> list[Clause]:
+def _covering_clauses(meaning: frozenset[str], told: Sequence[Clause]) -> list[Clause]:
     """The fewest clauses that hold most of these terms, greedily."""
     left = set(meaning)
     held = [frozenset((*terms(clause.text), *terms(clause.speaker))) for clause in told]

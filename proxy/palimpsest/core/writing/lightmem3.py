@@ -16,8 +16,8 @@ from math import sqrt
 
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.recall.ranking import Floats
-from palimpsest.core.recall.utterance import QUESTION_MARKS, read
-from palimpsest.core.writing.clauses import SPEAKER_ROLES, Clause, clauses, joined
+from palimpsest.core.recall.utterance import QUESTION_MARKS, read_utterance
+from palimpsest.core.writing.clauses import SPEAKER_ROLES, Clause, clauses, join_clauses
 from palimpsest.core.writing.compression import KEEP, compressed
 from palimpsest.core.writing.entries import ENTRY_TOKENS, LEAST_TOKENS, Count, cost, share
 from palimpsest.core.writing.information import TermStatistics
@@ -209,7 +209,7 @@ def _extract(
         return statistics.information(terms[at] - said) * share(segment[spoken[at].message]) / tokens[at]
 
     telling = (at for at, clause in enumerate(spoken) if not clause.text.endswith(QUESTION_MARKS))
-    waiting = [(-gain(at), at) for at in telling if not read(spoken[at].text).is_small_talk]
+    waiting = [(-gain(at), at) for at in telling if not read_utterance(spoken[at].text).is_small_talk]
     heapify(waiting)
     chosen: list[int] = []
     while waiting and (room if chosen else most) >= LEAST_TOKENS // 2:
@@ -228,6 +228,6 @@ def _lines_of(chosen: Sequence[Clause]) -> str:
     """The chosen statements as text, a line for each run of one speaker."""
     lines = []
     for (_, speaker), said in groupby(chosen, key=lambda clause: (clause.role, clause.speaker)):
-        text = joined([clause.text for clause in said])
+        text = join_clauses([clause.text for clause in said])
         lines.append(f"{speaker}: {text}" if speaker else text)
     return "\n".join(lines)

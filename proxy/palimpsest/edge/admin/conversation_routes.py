@@ -127,7 +127,7 @@ class SessionEvent(OfTenant):
 
 
 @frozen
-class Marked:
+class MarkedConversations:
     """The conversations of the session."""
 
     conversations: Annotated[list[str], Field(description="Ids of its conversations; empty: nothing is stored of it.")]
@@ -137,8 +137,8 @@ class SessionRoutes(Routes):
     """The operation that takes a session's events."""
 
     @operation("POST /sessions", "Report that a user cleared or resumed a session of a client")
-    async def take(self, call: Call[SessionEvent]) -> Marked:
-        return Marked(await self._database.transact(partial(self._mark, call.asked)))
+    async def take(self, call: Call[SessionEvent]) -> MarkedConversations:
+        return MarkedConversations(await self._database.transact(partial(self._mark, call.asked)))
 
     def _mark(self, event: SessionEvent, transaction: Transaction) -> list[str]:
         def print_of(tenant: str) -> int:

@@ -60,7 +60,7 @@ class Guard:
                 raise Refused(403, ALL_TENANTS)
             if caller.is_read_only and operation.method != "GET":
                 raise Refused(403, READ_ONLY)
-            asked = _within(caller, await parse(operation, request))
+            asked = _with_caller(caller, await parse(operation, request))
             async with self._asking if operation.in_turn else nullcontext():
                 answer = await operation.run(Call(caller, asked, request))
             return answer if isinstance(answer, Response) else json_reply(answer, operation.status)
@@ -115,7 +115,7 @@ async def _nothing() -> AsyncIterator[bytes]:
         yield piece
 
 
-def _within(caller: Caller, asked: Any) -> Any:
+def _with_caller(caller: Caller, asked: Any) -> Any:
     if not caller.tenant or not isinstance(asked, OfTenant):
         return asked
     if asked.tenant not in ("", caller.tenant):
@@ -145,11 +145,11 @@ async def parse(operation: Operation[P], request: Request) -> P:
             given = orjson.dumps(body | in_path)
         except orjson.JSONEncodeError:  # it is read more deeply nested than it is written
             raise Refused(400, "the body is nested too deeply") from None
-        return _told(operation, lambda: operation.adapter.validate_json(given, strict=True))
+        return _validated(operation, lambda: operation.adapter.validate_json(given, strict=True))
     _refuse_unknown(names, outside)
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise Refused(400, f"{twice}: given more than once")
-    return _told(operation, lambda: operation.adapter.validate_strings(dict(query) | in_path))
+    return _validated(operation, lambda: operation.adapter.validate_strings(dict(query) | in_path))
 
 
 async def _json_object(request: Request) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
             raise Refused(400, f"{name}: not known here; {hint}")
 
 
-def _told(operation: Operation[P], parsed: Callable[[], P]) -> P:
+def _validated(operation: Operation[P], parsed: Callable[[], P]) -> P:
     try:
         return parsed()
     except ValidationError as wrong:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from palimpsest.core.work.account import Lost
-from palimpsest.core.work.loss import Loss, LossKind, losses, stands
+from palimpsest.core.work.account import LostMessage
+from palimpsest.core.work.loss import Loss, LossKind, is_held_by, losses
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Refused, Routes, operation
 from palimpsest.edge.admin.turn_routes import NEWEST, UNKNOWN, UNKNOWN_TURN, NamedTurn
@@ -84,7 +84,7 @@ def _losses(ask: Ask, tenant: str, key: str, now: float) -> Losses | None:
     ]
     blocks = blocks_of_turn(ask, place.tenant, key)
     found = losses(
-        [Lost(*row) for row in texts],
+        [LostMessage(*row) for row in texts],
         "\n".join(text for *_, text in kept),
         "\n".join(block["text"] for block in blocks),
         "\n".join(answers),
@@ -110,6 +110,6 @@ def _telling(ask: Ask, found: Sequence[Loss]) -> list[int | None]:
 
     def telling(one: Loss) -> int | None:
         those = passages.get(one.occurrence, [])
-        return next((memory for memory, text in those if stands(one.text, text)), those[0][0] if those else None)
+        return next((memory for memory, text in those if is_held_by(one.text, text)), those[0][0] if those else None)
 
     return [telling(one) for one in found]

@@ -147,7 +147,7 @@ def operations_of(routes: object) -> Iterator[Operation[Any]]:
 
 
 def shape_of(value_type: type) -> Any:
-    """The type of what is answered where a value is: see `frozen.shown`."""
+    """The type of what is answered where a value is: see `frozen.json_value`."""
     kinds = get_type_hints(value_type)
     declared: list[Any] = []
     for name, one in described_fields(value_type):

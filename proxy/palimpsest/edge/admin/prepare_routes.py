@@ -50,7 +50,7 @@ class Answer:
 
 
 @frozen
-class Taken:
+class AcceptedAnswer:
     """An answer that was accepted."""
 
     turn: Annotated[str, Field(description="Id of the turn.")]
@@ -80,9 +80,9 @@ class PrepareRoutes(Routes):
     @operation(
         "POST /turns", "Archive the answer to a prepared request", missing="No such turn is open.", in_turn=False
     )
-    async def take(self, call: Call[Answer]) -> Taken:
+    async def take(self, call: Call[Answer]) -> AcceptedAnswer:
         if not await self._parts.open_turns.answer(
             call.asked.turn, call.caller.tenant, orjson.dumps(call.asked.answer)
         ):
             raise Refused(404, NOT_OPEN)
-        return Taken(call.asked.turn)
+        return AcceptedAnswer(call.asked.turn)

@@ -20,7 +20,7 @@ WAIT_SECONDS = 24 * 3600.0  # who goes on after a night still wants it; who come
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waiting(OfTenant):
+class WaitingReminders(OfTenant):
     conversation: Annotated[str, Field(description="Only those of this conversation.")] = ""
 
 
@@ -54,7 +54,7 @@ class ReminderRoutes(Routes):
     """The operations on reminders."""
 
     @operation("GET /reminders", "List memories that wait for the next request of their conversation")
-    async def list_reminders(self, call: Call[Waiting]) -> ReminderList:
+    async def list_reminders(self, call: Call[WaitingReminders]) -> ReminderList:
         return ReminderList(await self._waiting(call.asked.tenant, call.asked.conversation))
 
     @operation("POST /reminders", "Bring a memory back in the next request of its conversation", missing=UNKNOWN_MEMORY)
@@ -74,7 +74,7 @@ class ReminderRoutes(Routes):
         return Withdrawn(call.asked.memory)
 
     async def _waiting(self, tenant: str, conversation: str = "") -> list[Reminder]:
-        found = await self._database.ask(lambda ask: reminders.waiting(ask, self._clock()))
+        found = await self._database.ask(lambda ask: reminders.waiting_reminders(ask, self._clock()))
         return [
             Reminder(**one)
             for one in found

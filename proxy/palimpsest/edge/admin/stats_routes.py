@@ -14,7 +14,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Routes, operation
 from palimpsest.edge.admin.paging import MAX_PAGE, PAGE, OfPeriod
 from palimpsest.edge.admin.policy_routes import Off
-from palimpsest.store.turns.costs import By, costs
+from palimpsest.store.turns.costs import CostGrouping, costs
 
 Tokens = Annotated[int | None, Field(description="Counted by providers; null: no provider counted them.")]
 
@@ -97,8 +97,8 @@ def gaps_of(found: Json | None) -> Gaps | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(OfPeriod):
-    by: Annotated[By, Field(description="Group requests by day (UTC) or by conversation.")] = By.DAY
+class StatsQuery(OfPeriod):
+    by: Annotated[CostGrouping, Field(description="Group requests by day (UTC) or by conversation.")] = CostGrouping.DAY
     conversation: Annotated[str, Field(description="Only this conversation, by id.")] = ""
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE, description="Maximum number of rows, newest first.")] = PAGE
 
@@ -135,7 +135,7 @@ class CostRoutes(Routes):
     """The operation that adds up costs."""
 
     @operation("GET /costs", "What requests cost, by day or conversation, and why prefix caches were rebuilt")
-    async def costs(self, call: Call[Asked]) -> CostPage:
+    async def costs(self, call: Call[StatsQuery]) -> CostPage:
         asked, (since, until) = call.asked, call.asked.period
         look = partial(
             costs,

@@ -24,7 +24,7 @@ from palimpsest.core.archive.chunking import STOP_WORDS, WINDOW_CHARS, digest
 from palimpsest.core.recall.ranking import (
     RRF_DAMPING_RANKS,
     Floats,
-    Ranked,
+    RankedRows,
     Rows,
     consequence,
     diversified,
@@ -147,7 +147,7 @@ class _Reader:
         scores = sum((_reciprocal_ranks(np.where(lost, values, 0.0)) for values in lists.values()), np.zeros(len(lost)))
         rows = np.flatnonzero(lost)
         rows = rows[np.argsort(-scores[rows], kind="stable")]
-        order = diversified(Ranked(rows, scores[rows], {}), self._nearest.vectors, DIVERSITY).rows
+        order = diversified(RankedRows(rows, scores[rows], {}), self._nearest.vectors, DIVERSITY).rows
         pieces = [self._entries[row].piece for row in order]
         if self._model is not None:
             pieces = await reranked(query, pieces, self._model)

@@ -16,7 +16,7 @@ from palimpsest.domain.ports import Clock
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import Price
 from palimpsest.store.engine import Engine, Transaction, nobody
-from palimpsest.store.operation.assist_usage import AssistUsage, add, day_of, used
+from palimpsest.store.operation.assist_usage import AssistUsage, add, day_of, usage_of_day
 
 FREE = Price(0.0, 0.0)
 
@@ -75,7 +75,7 @@ class Budget:
         def work(transaction: Transaction) -> str:
             """Add the usage unless a cap is reached; the cap that is, or ""."""
             transaction.keep_order("assist_usage")  # two bookings do not both take what is left
-            cap = self._reached(used(transaction.read, day, self._role), usage)
+            cap = self._reached(usage_of_day(transaction.read, day, self._role), usage)
             if not cap:
                 add(transaction, day, self._role, tenant, usage)
             return cap

@@ -24,14 +24,14 @@ from palimpsest.domain.ports import AssistCounts, Prompt, Sender
 from palimpsest.features.assist.budget import Booking, Budget
 from palimpsest.features.assist.request import (
     FORMS,
+    ModelAnswer,
     Refused,
-    Said,
     Unusable,
-    again,
     checked,
     estimated_tokens,
     messages_of,
-    read,
+    parse_completion,
+    retry_messages,
     tokens_of,
 )
 from palimpsest.settings.policy import AssistantPolicy
@@ -134,7 +134,7 @@ class RoleModel:
             try:
                 return checked(said, prompt.schema)
             except Unusable as fault:
-                messages = again(messages, said.text[:REPEATED_CHARS], str(fault))
+                messages = retry_messages(messages, said.text[:REPEATED_CHARS], str(fault))
             return checked(await self._said(prompt, messages, tenant), prompt.schema)
         except Unusable as fault:
             text = f"its answer to {prompt.name} is not what was asked for, even the second time: {fault}"
@@ -142,7 +142,7 @@ class RoleModel:
         except Refused:
             raise self._fault("it refuses", "refused") from None
 
-    async def _said(self, prompt: Prompt, messages: list[Json], tenant: str) -> Said:
+    async def _said(self, prompt: Prompt, messages: list[Json], tenant: str) -> ModelAnswer:
         """One answer, after as many attempts as are allowed."""
         for attempt in count():
             is_last = attempt >= self._policy.retries
@@ -154,7 +154,7 @@ class RoleModel:
                     raise self._fault(str(failure), outcome) from failure
                 seconds = None
             else:
-                if isinstance(answer, Said):
+                if isinstance(answer, ModelAnswer):
                     return answer
                 seconds = answer.retry_seconds
                 if is_last or answer.status not in LATER or (seconds or 0) > self._policy.timeout_seconds:
@@ -162,11 +162,11 @@ class RoleModel:
             await asyncio.sleep(_pause_seconds(attempt) if seconds is None else seconds)
         raise AssertionError("unreachable")
 
-    async def _accepted(self, prompt: Prompt, messages: list[Json], tenant: str) -> Said | _Refusal:
+    async def _accepted(self, prompt: Prompt, messages: list[Json], tenant: str) -> ModelAnswer | _Refusal:
         """Ask in each form until the provider takes one, which is kept for later calls."""
         while True:
             answer = await self._asked(prompt, messages, tenant)
-            if isinstance(answer, Said):
+            if isinstance(answer, ModelAnswer):
                 self._form_is_known = True
                 return answer
             has_other = not self._form_is_known and self._form + 1 < len(FORMS)
@@ -176,7 +176,7 @@ class RoleModel:
                 return answer
             self._form += 1
 
-    async def _asked(self, prompt: Prompt, messages: list[Json], tenant: str) -> Said | _Refusal:
+    async def _asked(self, prompt: Prompt, messages: list[Json], tenant: str) -> ModelAnswer | _Refusal:
         """Send one request, and count its cost; a cancelled one stays booked in full."""
         body = orjson.dumps({"model": self._policy.model, "messages": messages} | FORMS[self._form](prompt))
         booking = await self._budget.book(tenant, estimated_tokens(messages), prompt.most_tokens)
@@ -190,7 +190,7 @@ class RoleModel:
         if isinstance(answer, _Refusal):
             await self._settle(booking, 0, 0, failed=True)
             return answer
-        said = read(answer)
+        said = parse_completion(answer)
         prompt_tokens, completion_tokens = said.prompt_tokens, said.completion_tokens
         await self._settle(
             booking,

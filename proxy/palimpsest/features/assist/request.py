@@ -48,7 +48,7 @@ def messages_of(prompt: Prompt) -> list[Json]:
     ]
 
 
-def again(messages: list[Json], said: str, fault: str) -> list[Json]:
+def retry_messages(messages: list[Json], said: str, fault: str) -> list[Json]:
     """The messages of a retry, with the invalid answer and what was wrong with it."""
     request = f"This is not valid: {fault}. Answer again, with one JSON object that satisfies the schema."
     heard = [{"role": "assistant", "content": said}] if said else []
@@ -67,15 +67,15 @@ def tokens_of(text: str) -> int:
 
 def exact(prompt: Prompt) -> Json:
     """A body that asks the provider to hold the answer to its whole schema, limits included."""
-    return plain(prompt) | _format_of_schema(prompt.name, prompt.schema)
+    return plain_body(prompt) | _format_of_schema(prompt.name, prompt.schema)
 
 
 def structured(prompt: Prompt) -> Json:
     """A body that asks the provider to hold the answer to what every provider understands of a schema."""
-    return plain(prompt) | _format_of_schema(prompt.name, _structure(prompt.schema))
+    return plain_body(prompt) | _format_of_schema(prompt.name, _structure(prompt.schema))
 
 
-def plain(prompt: Prompt) -> Json:
+def plain_body(prompt: Prompt) -> Json:
     """A body that asks for the schema in words alone."""
     return {"temperature": 0, "max_tokens": prompt.most_tokens, "stream": False}
 
@@ -87,12 +87,12 @@ def reasoning(prompt: Prompt) -> Json:
     )
 
 
-def bare(prompt: Prompt) -> Json:
+def bare_body(prompt: Prompt) -> Json:
     """A body with nothing that a provider might refuse."""
     return {"stream": False}
 
 
-FORMS: tuple[Callable[[Prompt], Json], ...] = (exact, structured, reasoning, plain, bare)
+FORMS: tuple[Callable[[Prompt], Json], ...] = (exact, structured, reasoning, plain_body, bare_body)
 """In the order in which they are tried with a provider that refuses; the first that it takes is kept."""
 
 
@@ -127,7 +127,7 @@ class Refused(Exception):
 
 
 @frozen
-class Said:
+class ModelAnswer:
     """What a provider answered. Tokens are None where it does not count them."""
 
     text: str
@@ -137,7 +137,7 @@ class Said:
     is_refusal: bool
 
 
-def read(body: bytes) -> Said:
+def parse_completion(body: bytes) -> ModelAnswer:
     """Read a chat completion; anything else counts as an empty answer."""
     try:
         completion = orjson.loads(body)
@@ -145,9 +145,9 @@ def read(body: bytes) -> Said:
         message = choice["message"]
         content, refusal, ending = message.get("content"), message.get("refusal"), choice.get("finish_reason")
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError):
-        return Said("", None, None, False, False)
+        return ModelAnswer("", None, None, False, False)
     usage = completion.get("usage")
-    return Said(
+    return ModelAnswer(
         _text(content),
         _count(usage, "prompt_tokens"),
         _count(usage, "completion_tokens"),
@@ -156,7 +156,7 @@ def read(body: bytes) -> Said:
     )
 
 
-def checked(said: Said, schema: Json) -> Json:
+def checked(said: ModelAnswer, schema: Json) -> Json:
     """
     The JSON object of an answer, checked against its schema.
 

@@ -17,7 +17,7 @@ from palimpsest.core.facts.endings import is_denial
 from palimpsest.domain import Fact, FactCategory
 from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.facts import by_tool
-from palimpsest.domain.frozen import shown
+from palimpsest.domain.frozen import json_value
 
 if TYPE_CHECKING:
     from palimpsest.console.offline import Commands
@@ -89,10 +89,10 @@ def _list(given: argparse.Namespace) -> int:
         raise PolicyError("--limit: must be at least 1")
 
     async def work(commands: Commands) -> int:
-        found = await _facts(commands).listed(filter_of(given), given.limit + 1)
+        found = await _facts(commands).list_facts(filter_of(given), given.limit + 1)
         page = found[: given.limit]
         if given.json:
-            return terminal.print_json({"facts": [shown(fact) for fact in page]})
+            return terminal.print_json({"facts": [json_value(fact) for fact in page]})
         if not page:
             _print_aside(f"no facts{'' if commands.policy.facts.is_on else '; facts.policy is off'}")
             return DONE
@@ -114,7 +114,7 @@ def _remember(given: argparse.Namespace) -> int:
         new = new_fact(given, tenant, by_tool(TOOL, who="operator"), until, given.pin)
         fact = await _facts(commands).add(new)
         if given.json:
-            return terminal.print_json(shown(fact))
+            return terminal.print_json(json_value(fact))
         terminal.console().print(terminal.safe(f"{fact.id}  {_fact_text(fact)}"))
         return DONE
 
@@ -155,7 +155,7 @@ def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
             return FAILED
         await _facts(commands).pin(fact.tenant, fact.id, is_pinned)
         if given.json:
-            return terminal.print_json(shown(await _facts(commands).by_id(fact.tenant, fact.id) or fact))
+            return terminal.print_json(json_value(await _facts(commands).by_id(fact.tenant, fact.id) or fact))
         terminal.console().print(
             terminal.safe(f"{'pinned' if is_pinned else 'not pinned any more'}: {_fact_text(fact)}")
         )
@@ -256,14 +256,14 @@ def _day(at: float) -> str:
 async def _extract_anew(commands: Commands) -> dict[str, int]:
     """Extract the facts of all messages anew, together with proxies that run; statements by category."""
     from palimpsest.features.facts.extraction import FactExtraction
-    from palimpsest.store.knowledge.fact_extraction import waiting
+    from palimpsest.store.knowledge.fact_extraction import oldest_waiting_at
     from palimpsest.store.knowledge.facts import count_by_category
 
     if not commands.policy.facts.is_on:
         raise PolicyError("facts.policy is off: set it to suggest or use to extract facts")
     extraction = FactExtraction.of(commands.archive)
     await _facts(commands).start_over()
-    while await commands.database.ask(waiting):
+    while await commands.database.ask(oldest_waiting_at):
         if not await extraction.extract_batch():
             await asyncio.sleep(LOOK_SECONDS)  # the rest is a running proxy's, or a dead one's until its lease ends
     return await commands.database.ask(count_by_category)

@@ -105,7 +105,7 @@ class FactExtraction:
             MemoryFault: the store could not do its work; the lease of the batch runs out.
         """
         await self._begin()
-        if not await self._database.ask(store.waiting):
+        if not await self._database.ask(store.oldest_waiting_at):
             return False
         now_ms = int(self._clock() * 1000)
         until_ms = now_ms + int(LEASE_SECONDS * 1000) + random.randrange(1000)
@@ -157,7 +157,7 @@ class FactExtraction:
     async def _measure(self) -> None:
         """Set the gauges of facts and of messages that wait."""
         now = self._clock()
-        since = await self._database.ask(store.waiting)
+        since = await self._database.ask(store.oldest_waiting_at)
         self._counts.gauge("facts_lag_seconds", max(now - since, 0.0) if since else 0.0)
         if not 0 <= now - self._counted_at < COUNT_SECONDS:
             self._counted_at = now
@@ -171,13 +171,13 @@ class FactExtraction:
         for source in sources:
             try:
                 if source.may_state:
-                    found[source.occurrence] = list(_own(source, self._extract(source.text, source.role)))
+                    found[source.occurrence] = list(_stated_facts(source, self._extract(source.text, source.role)))
             except Exception as failure:  # a guard: one message must not hold up all that come behind it
                 broken[source.occurrence] = f"extracting facts: {type(failure).__name__}"
         return found, broken
 
 
-def _own(source: Source, proposed: Sequence[FactProposal]) -> Iterator[FactProposal]:
+def _stated_facts(source: Source, proposed: Sequence[FactProposal]) -> Iterator[FactProposal]:
     """The facts that a message states itself, without those that a memory block quoted."""
     if not proposed or BLOCK_OPEN not in source.text:
         yield from proposed

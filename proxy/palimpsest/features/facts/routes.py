@@ -9,7 +9,7 @@ from pydantic import Field
 
 from palimpsest.domain import Fact, FactCategory
 from palimpsest.domain.facts import CATEGORIES, by_tool
-from palimpsest.domain.frozen import frozen, shown
+from palimpsest.domain.frozen import frozen, json_value
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Refused, Routes, operation, shape_of
 from palimpsest.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
 from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, Facts, filter_of, new_fact
@@ -109,10 +109,10 @@ class FactRoutes(Routes):
     async def list_facts(self, call: Call[FactList]) -> FactPage:
         asked = call.asked
         after_us, after_id = position_of(LIST, asked.cursor, 2)
-        found = await self._facts.listed(filter_of(asked), asked.limit + 1, (after_us, after_id))
+        found = await self._facts.list_facts(filter_of(asked), asked.limit + 1, (after_us, after_id))
         page = found[: asked.limit]
         behind = place_of(page[-1]) if len(found) > len(page) else (0, 0)
-        return FactPage([shown(fact) for fact in page], cursor_to(LIST, *behind))
+        return FactPage([json_value(fact) for fact in page], cursor_to(LIST, *behind))
 
     @operation("POST /facts", "Add a fact", status=201)
     async def add(self, call: Call[NewFact]) -> FactShown:
@@ -122,11 +122,11 @@ class FactRoutes(Routes):
             raise Refused(400, "tenant: required; name the tenant that the fact belongs to")
         source = by_tool(API, who="operator" if not call.caller.tenant else "")
         fact = new_fact(asked, tenant, source, seconds(asked.valid_until), asked.pinned)
-        return shown(await self._facts.add(fact))
+        return json_value(await self._facts.add(fact))
 
     @operation("GET /facts/{fact}", "Show a fact", missing=UNKNOWN)
     async def show(self, call: Call[OneFact]) -> FactShown:
-        return shown(await self._found(call))
+        return json_value(await self._found(call))
 
     @operation("DELETE /facts/{fact}", "Forget a fact for good", missing=UNKNOWN)
     async def forget(self, call: Call[OneFact]) -> ForgottenFact:

@@ -20,7 +20,7 @@ from palimpsest.memory.archive import Archive
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Engine
 from palimpsest.store.knowledge import added_facts, fact_extraction
-from palimpsest.store.knowledge.facts import FactFilter, current, listed
+from palimpsest.store.knowledge.facts import FactFilter, current, list_facts
 
 NAME_CHARS = 100  # of a subject or a slot
 VALUE_CHARS = 1_000  # one passage: what is longer says more than one thing
@@ -54,7 +54,7 @@ class Facts:
     def _reach(self) -> Reach:
         return self._policy().memory.reach
 
-    async def listed(self, wanted: FactFilter, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
+    async def list_facts(self, wanted: FactFilter, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
         """
         Facts, the newest first.
 
@@ -63,14 +63,16 @@ class Facts:
         """
         wanted = replace(wanted, reach=self._reach)
         return await self._database.ask(
-            functools.partial(listed, wanted=wanted, now=self._clock(), limit=limit, after=after)
+            functools.partial(list_facts, wanted=wanted, now=self._clock(), limit=limit, after=after)
         )
 
     async def by_id(self, tenant: str, id: str) -> Fact | None:
         """The fact of this id, however often it was stated; None: there is none."""
-        same = await self._database.ask(functools.partial(added_facts.same, tenant=tenant, id=id, reach=self._reach))
+        same = await self._database.ask(
+            functools.partial(added_facts.equal_facts, tenant=tenant, id=id, reach=self._reach)
+        )
         ids = tuple(one.public for one in same)
-        found = await self.listed(FactFilter(tenant, ids=ids, has_history=True), 1) if ids else []
+        found = await self.list_facts(FactFilter(tenant, ids=ids, has_history=True), 1) if ids else []
         return found[0] if found else None
 
     async def by_id_of_any_tenant(self, id: str, tenant: str = "") -> Fact | None:
@@ -99,7 +101,7 @@ class Facts:
             current, whose=whose, now=self._clock(), limit=SEARCHED, pattern=glob, category=category
         )
         facts = await self._database.ask(look)
-        return (facts if glob else _ranked(facts, pattern))[:limit]
+        return (facts if glob else _by_shared_words(facts, pattern))[:limit]
 
     async def add(self, fact: Fact) -> Fact:
         """
@@ -169,7 +171,7 @@ class Facts:
     async def _has_many_values(self, tenant: str, user: str, scope: str, subject: str, slot: str) -> bool:
         """Whether values of this slot, as messages state them, stand beside each other."""
         wanted = FactFilter(tenant, user=user, scope=scope, subject=escaped(subject))
-        return any(fact.slot == slot and not fact.is_single for fact in await self.listed(wanted, SEARCHED))
+        return any(fact.slot == slot and not fact.is_single for fact in await self.list_facts(wanted, SEARCHED))
 
 
 def filter_of(asked: Any) -> FactFilter:
@@ -208,7 +210,7 @@ def escaped(text: str) -> str:
     return re.sub(r"[\[*?]", r"[\g<0>]", text)
 
 
-def _ranked(facts: Sequence[Fact], pattern: str) -> list[Fact]:
+def _by_shared_words(facts: Sequence[Fact], pattern: str) -> list[Fact]:
     """Facts that share words with the pattern, most of them first; all where it has none that mean anything."""
     if not (wanted := set(query_terms(pattern))):
         return list(facts)

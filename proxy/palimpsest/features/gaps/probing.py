@@ -73,7 +73,7 @@ class NoCounts:
     def observe(self, stage: str, seconds: float) -> None: ...
 
 
-class Aside:
+class ProbeEmbedder:
     """The embedder of probes, over a model that requests use. Implements `palimpsest.domain.ports.Embedder`."""
 
     def __init__(self, model: QuietModel) -> None:
@@ -156,7 +156,7 @@ class Prober:
         def recall(tables: PassageTables) -> Retriever:
             return assist(
                 Recall(
-                    *(archive.database, tables, Aside(model), NoCounts(), archive.clock),
+                    *(archive.database, tables, ProbeEmbedder(model), NoCounts(), archive.clock),
                     chosen=lambda: archive.current().recall,
                 )
             )

@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 @frozen
-class Written:
+class WrittenItems:
     """Items, and how many parts of the segment a model wrote, and how many the writer without one."""
 
     items: tuple[Item, ...]
@@ -101,7 +101,7 @@ class ModelWriters:
         statistics: TermStatistics,
         tenant: str,
         vectors: Floats | None = None,
-    ) -> Written:
+    ) -> WrittenItems:
         """
         The items of a segment, in the order of the conversation.
 
@@ -115,7 +115,7 @@ class ModelWriters:
         return await _PAPERS[name](work)
 
 
-async def _epc(work: _Work) -> Written:
+async def _epc(work: _Work) -> WrittenItems:
     """Write items by two calls a segment: five questions, and their evidence."""
     asked = probe_questions.prompt(work.segment)
     try:
@@ -128,11 +128,11 @@ async def _epc(work: _Work) -> Written:
         prompt = evidence.prompt(questions, work.segment)
         items = await work.claimed(prompt, partial(evidence.claims, questions=questions, segment=work.segment))
     if not items:
-        return Written(await work.by_rule("epc", range(len(work.segment))), by_rule=1)
-    return Written(claiming.select_by_utility(items, work.budget_tokens, work.count), by_model=1)
+        return WrittenItems(await work.by_rule("epc", range(len(work.segment))), by_rule=1)
+    return WrittenItems(claiming.select_by_utility(items, work.budget_tokens, work.count), by_model=1)
 
 
-async def _lightmem3(work: _Work) -> Written:
+async def _lightmem3(work: _Work) -> WrittenItems:
     """Write items by one call each time that the short-term buffer is full."""
     items: list[Item] = []
     by_model = by_rule = 0
@@ -146,10 +146,10 @@ async def _lightmem3(work: _Work) -> Written:
             by_model += 1
         items += found
     kept = claiming.select_by_information(items, work.budget_tokens, work.count, work.statistics)
-    return Written(kept, by_model, by_rule)
+    return WrittenItems(kept, by_model, by_rule)
 
 
-async def _lightmem_slm(work: _Work) -> Written:
+async def _lightmem_slm(work: _Work) -> WrittenItems:
     """Write items by one call a turn, as many at once as the model takes."""
     every = turns(work.segment)
     asked = (
@@ -160,10 +160,10 @@ async def _lightmem_slm(work: _Work) -> Written:
     for turn, held in zip(every, found, strict=True):
         items += await work.by_rule("lightmem-slm", turn) if held is None else held
     kept = claiming.select_by_information(items, work.budget_tokens, work.count, work.statistics)
-    return Written(kept, by_model=len(found) - found.count(None), by_rule=found.count(None))
+    return WrittenItems(kept, by_model=len(found) - found.count(None), by_rule=found.count(None))
 
 
-_PAPERS: Mapping[str, Callable[[_Work], Awaitable[Written]]] = {
+_PAPERS: Mapping[str, Callable[[_Work], Awaitable[WrittenItems]]] = {
     "epc": _epc,
     "lightmem3": _lightmem3,
     "lightmem-slm": _lightmem_slm,

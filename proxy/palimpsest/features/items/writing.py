@@ -36,7 +36,7 @@ from palimpsest.settings.policy import ConsolidationPolicy
 from palimpsest.store.engine import Ask, Engine, nobody
 from palimpsest.store.knowledge.items import (
     SEGMENT_MESSAGES,
-    Waiting,
+    UnreadConversation,
     claim,
     count_uses,
     passages_in,
@@ -227,12 +227,12 @@ class ItemKeeper:
         if used := self._take_used():
             await self._database.transact(partial(count_uses, items=used, now=self._clock()), nobody)
 
-    def _is_complete(self, waiting: Waiting, now: float, buffer: ShortTerm | None) -> bool:
+    def _is_complete(self, waiting: UnreadConversation, now: float, buffer: ShortTerm | None) -> bool:
         tried = self._unfilled.get(waiting.conversation)
         least = SEGMENT_CHARS if buffer is None else buffer.least_chars if tried is None else tried + RETRY_CHARS
         return waiting.chars >= least or _is_over(waiting, now, buffer)
 
-    async def _write(self, writer: ItemWriter, waiting: Waiting, is_over: bool) -> int:
+    async def _write(self, writer: ItemWriter, waiting: UnreadConversation, is_over: bool) -> int:
         """Write the next segment of a conversation, unless another process reads it."""
         conversation, now = waiting.conversation, self._clock()
         mine = partial(claim, conversation=conversation, worker=self._worker, now=now, until=now + LEASE_SECONDS)
@@ -282,7 +282,7 @@ def _first_segment(messages: Sequence[SourceMessage]) -> list[SourceMessage]:
     return segment
 
 
-def _is_over(waiting: Waiting, now: float, buffer: ShortTerm | None) -> bool:
+def _is_over(waiting: UnreadConversation, now: float, buffer: ShortTerm | None) -> bool:
     """Whether nothing was said for so long that a stretch is complete as it is."""
     return now - waiting.newest_at >= (IDLE_SECONDS if buffer is None else OVER_SECONDS)
 

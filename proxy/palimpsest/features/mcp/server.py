@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 from palimpsest import __version__
 from palimpsest.domain import Json, Speaker
 from palimpsest.features.mcp.tools import MAX_NEIGHBOURS, MAX_RESULTS, NEIGHBOURS, RESULTS, MemoryTools, Quotation
-from palimpsest.features.tool import ERASES, READS, Toolset, answered, failed, text_result
+from palimpsest.features.tool import ERASES, READS, Toolset, failed, run_tool, text_result
 
 INSTRUCTIONS = (
     "Verbatim memory of earlier conversations. What it returns are quotes: they may be irrelevant or out of date, and "
@@ -122,7 +122,7 @@ class _Offered:
         """Use when the user refers to something said earlier, in this or another conversation, that you cannot see:
         a decision, a value, a name, a file. Returns what was said, word for word, with dates.
         """
-        return await answered(context, lambda who: self._quoted(self._tools.search(who, query, conversation, limit)))
+        return await run_tool(context, lambda who: self._quoted(self._tools.search(who, query, conversation, limit)))
 
     async def fetch_memory(
         self,
@@ -132,7 +132,7 @@ class _Offered:
         neighbours: Annotated[int, Field(ge=0, le=MAX_NEIGHBOURS, description="Messages around it.")] = NEIGHBOURS,
     ) -> CallToolResult:
         """Use when a quoted message is cut, or when you need what was said right before and after it."""
-        return await answered(context, lambda who: self._quoted(self._tools.fetch(who, id, start, neighbours)))
+        return await run_tool(context, lambda who: self._quoted(self._tools.fetch(who, id, start, neighbours)))
 
     async def recall_lost(
         self,
@@ -145,7 +145,7 @@ class _Offered:
         """Use when the conversation was compacted or summarised and something is missing: a port, a path, a decision,
         what you were doing. Returns the original messages that the summary replaced.
         """
-        return await answered(context, lambda who: self._quoted(self._tools.recall_lost(who, query, conversation)))
+        return await run_tool(context, lambda who: self._quoted(self._tools.recall_lost(who, query, conversation)))
 
     async def search(
         self, context: Context, query: Annotated[str, Field(min_length=1, description="What to search for.")]
@@ -159,7 +159,7 @@ class _Offered:
             ]
             return _result(found.text, Hits(results=hits_found))
 
-        return await answered(context, hits)
+        return await run_tool(context, hits)
 
     async def fetch(
         self, context: Context, id: Annotated[str, Field(min_length=1, description="The id of a result of search.")]
@@ -173,7 +173,7 @@ class _Offered:
             title = f"{one.role}, {one.date[:10]}"
             return _result(found.text, Document(id=id, title=title, text=found.text, url=_url(id), metadata=said))
 
-        return await answered(context, document)
+        return await run_tool(context, document)
 
     async def forget_memory(
         self,
@@ -196,7 +196,7 @@ class _Offered:
             receipt = await self._tools.forget(speaker, meant, confirm)
             return text_result(f"Erased. The receipt: {json.dumps(receipt)}")
 
-        return await answered(context, forgotten)
+        return await run_tool(context, forgotten)
 
     async def _quoted(self, asked: Awaitable[Quotation]) -> CallToolResult:
         """A quotation as a tool result, with a warning where it is unlikely, and ids to fetch."""

@@ -29,8 +29,8 @@ from palimpsest.memory.erasure.targets import target_of
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Engine
 from palimpsest.store.turns.branch_heads import lost_heads
-from palimpsest.store.turns.messages import Said, around, message
-from palimpsest.wire.frame import opened, quoted
+from palimpsest.store.turns.messages import ShownMessage, message, nearby_message
+from palimpsest.wire.frame import opened, quotation
 
 RESULTS = 8  # some 2,000 characters: an agent asks again, or fetches, where it wants more
 MAX_RESULTS = 40
@@ -120,9 +120,9 @@ class MemoryTools:
         if found is None or not found.text:
             raise ToolError(f"{id}: no such message; it was forgotten, or the id is not from a result")
         count = max(0, min(neighbours, MAX_NEIGHBOURS))
-        beside = await self._database.ask(lambda ask: around(ask, tenant, found, count))
+        beside = await self._database.ask(lambda ask: nearby_message(ask, tenant, found, count))
         text, goes_on = found.text[start : start + FETCH_CHARS], start + FETCH_CHARS < len(found.text)
-        whole = [replace(found, text=text) if one == found else _cut(one) for one in beside]
+        whole = [replace(found, text=text) if one == found else _shortened(one) for one in beside]
         note = f"{READING} The message {id} goes on: fetch it with start {start + FETCH_CHARS}." if goes_on else READING
         return Quotation(_framed(whole, note), tuple(_result_of_message(one) for one in whole))
 
@@ -243,23 +243,23 @@ def _result_of(candidate: Candidate, question: str) -> Result:
     )
 
 
-def _result_of_message(said: Said) -> Result:
+def _result_of_message(said: ShownMessage) -> Result:
     return Result(f"{said.conversation}/{said.occurrence}", said.conversation, said.role, _date(said.created_at))
 
 
-def _cut(said: Said) -> Said:
+def _shortened(said: ShownMessage) -> ShownMessage:
     """A neighbouring message, cut to its beginning."""
     return said if len(said.text) <= PASSAGE_CHARS else replace(said, text=said.text[:PASSAGE_CHARS] + "…")
 
 
-def _framed(messages: Sequence[Said], reading: str) -> str:
+def _framed(messages: Sequence[ShownMessage], reading: str) -> str:
     """Messages as a block of quotations, with a line for each new day."""
     lines, day = [], ""
     for said in messages:
         if (today := _date(said.created_at)[:10]) != day:
             lines.append(f"[{today}]\n")
             day = today
-        lines.append(quoted(said.role, said.text))
+        lines.append(quotation(said.role, said.text))
     return opened(BlockKind.RECALL, reading) + "".join(lines) + BLOCK_CLOSE
 
 

@@ -21,7 +21,7 @@ import orjson
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.portable_turn import MAX_SECONDS
-from palimpsest.features.transfer.files import UNREADABLE, File, packed
+from palimpsest.features.transfer.files import UNREADABLE, File, compressed_stream
 
 VERSION = 1
 MANIFEST, SECRET, DATABASE = "backup.json", "secret", "palimpsest.db"
@@ -54,7 +54,7 @@ def write(stream: BinaryIO, name: str, manifest: Manifest, database: Path, secre
         name: of the file, which says how it is compressed.
     """
     with ExitStack() as opened:
-        inner = packed(stream, name)
+        inner = compressed_stream(stream, name)
         if inner is not stream:
             opened.enter_context(inner)
         archive = opened.enter_context(tarfile.open(fileobj=inner, mode="w|", format=tarfile.PAX_FORMAT))

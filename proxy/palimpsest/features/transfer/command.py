@@ -23,7 +23,7 @@ from palimpsest.settings.policy import Policy
 if TYPE_CHECKING:
     from palimpsest.console.offline import Commands
     from palimpsest.features.transfer.importing import Ages, Destination, Totals
-    from palimpsest.features.transfer.reading import Found
+    from palimpsest.features.transfer.reading import ReadResult
 
 TENANT = re.compile(rf"(static|key|hmac):.+|{LOCAL}", re.S)
 LISTED = 20  # parts that could not be read, on the terminal: the first show what is wrong with the rest
@@ -94,12 +94,12 @@ class _WrittenFile:
     def __enter__(self) -> tuple[BinaryIO, str]:
         if self._path is None or self._part is None:
             return sys.stdout.buffer, "standard output"
-        from palimpsest.features.transfer.files import packed
+        from palimpsest.features.transfer.files import compressed_stream
 
         with faults(OSError, f"writing {self._path}"):
             descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
         bare = os.fdopen(descriptor, "wb")
-        self._streams = [packed(bare, self._path.name), bare]
+        self._streams = [compressed_stream(bare, self._path.name), bare]
         return self._streams[0], str(self._path)
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -123,9 +123,9 @@ def _import(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
     from palimpsest.core.archive.retention import is_in_force
     from palimpsest.features.transfer.importing import Importing, ages
-    from palimpsest.features.transfer.reading import Found, turns_in
+    from palimpsest.features.transfer.reading import ReadResult, turns_in
 
-    policy, found = quiet_policy(given), Found()
+    policy, found = quiet_policy(given), ReadResult()
     aside = terminal.console(is_aside=True)
     started = time.monotonic()
 
@@ -134,7 +134,7 @@ def _import(given: argparse.Namespace) -> int:
         into = await destination(given, policy, os.environ, archive)
         if is_in_force(policy.retention):
             with aside.status("reading how old it is"):
-                turns = turns_in(given.files, Found())
+                turns = turns_in(given.files, ReadResult())
                 told = await asyncio.to_thread(ages, turns, into, policy.retention, time.time())
             if told.too_old:
                 aside.print(_too_old(told))
@@ -178,7 +178,7 @@ def _too_old(told: Ages) -> str:
 
 
 def _summary(
-    totals: Totals, found: Found, facts: tuple[int, int], broken: int, seconds: float
+    totals: Totals, found: ReadResult, facts: tuple[int, int], broken: int, seconds: float
 ) -> list[tuple[str, str]]:
     written, (told, forgotten) = totals.written, facts
     return [

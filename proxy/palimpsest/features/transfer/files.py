@@ -60,7 +60,7 @@ class File:
                 yield stream
 
 
-def packed(stream: BinaryIO, name: str) -> BinaryIO:
+def compressed_stream(stream: BinaryIO, name: str) -> BinaryIO:
     """A stream to write to that compresses as the name of the file says; closing it leaves `stream` open."""
     if name.endswith(".gz"):
         return cast(

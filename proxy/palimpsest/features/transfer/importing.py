@@ -14,14 +14,26 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from palimpsest.core.archive.records import heard_of, record_of
+from palimpsest.core.archive.records import answer_record, record_of
 from palimpsest.core.archive.retention import SIDE_REQUESTS, TOOL_RESULTS, TURNS, Cutoffs, cutoffs
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.conversation import conversation_named
 from palimpsest.core.history.link_keys import flags_of, request_links
 from palimpsest.core.redaction.redaction import is_withheld, redact, stored_name
-from palimpsest.domain import Block, Completion, Fact, HeadFlag, Heard, NewMessage, Record, Role, Shape, Speaker, Turn
+from palimpsest.domain import (
+    AnswerRecord,
+    Block,
+    Completion,
+    Fact,
+    HeadFlag,
+    NewMessage,
+    Record,
+    Role,
+    Shape,
+    Speaker,
+    Turn,
+)
 from palimpsest.domain.errors import DataFault, PolicyError, WireError
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.portable_turn import ForgottenFact, PortableMessage, PortableTurn, stable_id
@@ -29,7 +41,7 @@ from palimpsest.settings.policy import RetentionPolicy
 from palimpsest.store.engine import Engine
 from palimpsest.store.knowledge.added_facts import add_facts
 from palimpsest.store.knowledge.forgotten_facts import forget_again
-from palimpsest.store.turns.arrivals import Arrival, Arrivals, Written, known, without_words
+from palimpsest.store.turns.arrivals import Arrival, Arrivals, ImportedCounts, stored_turns, without_words
 from palimpsest.store.turns.tombstones import without_text
 from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
@@ -67,7 +79,7 @@ class Destination:
 class Totals:
     """What an import has done so far."""
 
-    written: Written = field(default_factory=Written)
+    written: ImportedCounts = field(default_factory=ImportedCounts)
     known: int = 0  # turns that were stored before
     broken: list[str] = field(default_factory=list)  # turns that cannot be stored, and why
     withheld: int = 0  # texts with more possible credentials than can be checked
@@ -130,7 +142,7 @@ class Importing:
         await self._database.open()
         batches = _batches(turns)
         while batch := await asyncio.to_thread(next, batches, None):
-            await self._write([_moved(turn, into) for turn in batch])
+            await self._write([_reowned(turn, into) for turn in batch])
             report(self.totals)
         return self.totals
 
@@ -185,7 +197,7 @@ class Importing:
 
     async def _write(self, turns: Sequence[PortableTurn]) -> None:
         """Write the turns that are new or newly complete; one by one where a batch cannot be stored."""
-        stored = await self._database.ask(lambda ask: known(ask, [turn.id for turn in turns]))
+        stored = await self._database.ask(lambda ask: stored_turns(ask, [turn.id for turn in turns]))
         wanted = [turn for turn in turns if turn.id not in stored or (stored[turn.id][1] and turn.is_complete)]
         self.totals.known += len(turns) - len(wanted)
         if not wanted:
@@ -272,13 +284,13 @@ class Importing:
         scopes = tuple(scope_print(key, "conversation", name) for name in (conversation, serves) if name)
         return Arrival(source, Record(record.turn, entries, scopes), self._heard(source, turn, key))
 
-    def _heard(self, source: PortableTurn, turn: Turn, key: bytes) -> Heard | None:
+    def _heard(self, source: PortableTurn, turn: Turn, key: bytes) -> AnswerRecord | None:
         """The answer of a turn as it would have been archived; None: it has none."""
         if source.ending is None:
             return None
         message = read_message(source.answer.raw) if source.answer else None
         completion = Completion(message, source.prompt_tokens)
-        heard = heard_of(turn, completion, source.ending, source.answered_at, key, self._clean)
+        heard = answer_record(turn, completion, source.ending, source.answered_at, key, self._clean)
         return without_words(heard) if source.answer and source.answer.is_erased else heard
 
     def _new_message(self, message: PortableMessage, key: bytes) -> NewMessage:
@@ -309,7 +321,7 @@ def _tenant_for(named: str, into: Destination) -> str:
     raise PolicyError(WITHOUT_TENANT)
 
 
-def _moved(turn: PortableTurn, into: Destination) -> PortableTurn:
+def _reowned(turn: PortableTurn, into: Destination) -> PortableTurn:
     """The turn as the new owner's, with another id in another tenant, so that both can be stored."""
     tenant = _tenant_for(turn.tenant, into)
     turn = replace(turn, user=into.user or turn.user, scope=into.scope or turn.scope)
@@ -327,7 +339,7 @@ def _moved(turn: PortableTurn, into: Destination) -> PortableTurn:
 
 
 def _moved_place(fact: ForgottenFact, into: Destination) -> ForgottenFact:
-    """The place of a forgotten fact in the turn that `_moved` made."""
+    """The place of a forgotten fact in the turn that `_reowned` made."""
     tenant, (turn, position) = _tenant_for(fact.tenant, into), fact.place
     named = turn if tenant == fact.tenant else stable_id(tenant, turn)
     return replace(fact, tenant=tenant, place=(named, position))

@@ -17,7 +17,7 @@ import orjson
 from palimpsest.domain import BlockKind, Ending, Event, Fact, Json, Role
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.facts import by_tool
-from palimpsest.domain.frozen import described_fields, shown
+from palimpsest.domain.frozen import described_fields, json_value
 from palimpsest.domain.portable_turn import (
     MAX_SECONDS,
     ForgottenFact,
@@ -142,7 +142,7 @@ def fact_to_line(fact: Fact) -> bytes:
     said: Json = {"fact": fact.id}
     for value in (fact, fact.source):
         exported = {name for name, one in _exported_fields(value)} - {"source"}
-        said |= {name: told for name, told in shown(value, has_defaults=False).items() if name in exported}
+        said |= {name: told for name, told in json_value(value, has_defaults=False).items() if name in exported}
     return dumps(said).encode() + b"\n"
 
 

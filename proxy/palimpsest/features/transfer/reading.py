@@ -33,7 +33,7 @@ _TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]|"', re.S)  # the last alte
 
 
 @dataclass(slots=True)
-class Found:
+class ReadResult:
     """What has been read so far, and what could not be read."""
 
     kinds: dict[str, int] = field(default_factory=dict)  # files by kind
@@ -46,7 +46,7 @@ class Found:
         self.broken.append(f"{place}: {why}")
 
 
-def turns_in(paths: list[Path], found: Found) -> Iterator[PortableTurn]:
+def turns_in(paths: list[Path], found: ReadResult) -> Iterator[PortableTurn]:
     """
     The turns of files and of all files in folders, parents in front of their children.
 
@@ -61,7 +61,7 @@ def turns_in(paths: list[Path], found: Found) -> Iterator[PortableTurn]:
             found.wrong(file.name, f"cannot be read on: {cause}")
 
 
-def _turns(file: File, stream: BinaryIO, found: Found) -> Iterator[PortableTurn]:
+def _turns(file: File, stream: BinaryIO, found: ReadResult) -> Iterator[PortableTurn]:
     """The turns of a file, whose first bytes tell its format."""
     with file.open() as glance:  # an account's export may be one line of some hundred megabytes
         start = glance.read(GLANCE_BYTES).lstrip(BLANK)
@@ -82,7 +82,7 @@ def _turns(file: File, stream: BinaryIO, found: Found) -> Iterator[PortableTurn]
         yield from _session(file, line, number, stream, found)
 
 
-def _exported(file: File, stream: BinaryIO, header: Any, found: Found) -> Iterator[PortableTurn]:
+def _exported(file: File, stream: BinaryIO, header: Any, found: ReadResult) -> Iterator[PortableTurn]:
     """The turns of an export of ours, a line each; broken lines are noted."""
     try:
         lines.check_header(header)
@@ -112,7 +112,7 @@ def _reader(value: Any) -> tuple[str, Callable[[Any], Tree]] | None:
     return None
 
 
-def _conversations(file: File, stream: BinaryIO, found: Found) -> Iterator[PortableTurn]:
+def _conversations(file: File, stream: BinaryIO, found: ReadResult) -> Iterator[PortableTurn]:
     """The turns of an account's export; users, projects and ratings in it are passed over."""
     kinds: set[str] = set()
     for number, element in enumerate(elements(stream), 1):
@@ -132,7 +132,7 @@ def _conversations(file: File, stream: BinaryIO, found: Found) -> Iterator[Porta
         found.unknown.append(file.name)
 
 
-def _session(file: File, line: bytes, number: int, stream: BinaryIO, found: Found) -> Iterator[PortableTurn]:
+def _session(file: File, line: bytes, number: int, stream: BinaryIO, found: ReadResult) -> Iterator[PortableTurn]:
     """The turns of a program's session file, whose first lines tell the program."""
     session: claude_code.Session | codex.Session | None = None
     waiting: list[tuple[int, bytes]] = []

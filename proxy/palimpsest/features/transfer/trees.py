@@ -86,7 +86,7 @@ def turns_of(tree: Tree) -> Iterator[PortableTurn]:
         is_branch = draft is not None and draft.has_children
         if draft is not None:
             draft.has_children = True
-        kept = 0 if node.resets or draft is None else _kept(nodes, draft, said)
+        kept = 0 if node.resets or draft is None else _listing_length(nodes, draft, said)
         drafts.append(_Draft([] if is_answer else [at], at if is_answer else -1, before, kept, is_branch=is_branch))
         turn_of[at] = len(drafts) - 1
     order = sorted(
@@ -132,15 +132,15 @@ def _role(node: Node) -> str:
     return str(node.raw["role"]) if node.raw else ""
 
 
-def _own(nodes: Sequence[Node], draft: _Draft) -> list[int]:
+def _added_messages(nodes: Sequence[Node], draft: _Draft) -> list[int]:
     """The messages that a turn adds to its parent's listing."""
     own = [at for at in draft.nodes if _role(nodes[at]) not in INSTRUCTIONS]
     return [*own, *([draft.answer] if draft.answer >= 0 else [])]
 
 
-def _kept(nodes: Sequence[Node], draft: _Draft, said: int) -> int:
+def _listing_length(nodes: Sequence[Node], draft: _Draft, said: int) -> int:
     """How many messages of a turn's listing there are up to one of its nodes, inclusive."""
-    return draft.kept + sum(at <= said for at in _own(nodes, draft))
+    return draft.kept + sum(at <= said for at in _added_messages(nodes, draft))
 
 
 def _with_parents_first(order: Sequence[int], drafts: Sequence[_Draft]) -> Iterator[int]:
@@ -201,7 +201,7 @@ def _event(nodes: Sequence[Node], draft: _Draft, parent: _Draft | None) -> Event
         return Event.SUMMARY
     if parent is None:
         return Event.START
-    goes_on = draft.kept == parent.kept + len(_own(nodes, parent))
+    goes_on = draft.kept == parent.kept + len(_added_messages(nodes, parent))
     if draft.nodes and all(_role(nodes[at]) == "tool" for at in draft.nodes):
         return Event.TOOL
     if goes_on and not draft.is_branch:

@@ -27,7 +27,7 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import ArchiveCounts, Vectors
 from palimpsest.memory.embedding.embedding_worker import PassageProcess
 from palimpsest.memory.embedding.encoder import Encoder, load_encoder, vectors_name
-from palimpsest.memory.embedding.model import chosen, discard, install, locate
+from palimpsest.memory.embedding.model import chosen_model, discard, install, locate
 from palimpsest.settings.policy import ModelPolicy
 
 QUESTION_THREADS = 1  # of one embedding run; requests need the other cores
@@ -75,7 +75,7 @@ class LocalEmbedder:
         """
         self.status = "not loaded yet"  # for /readyz: words, never a path of the client's
         self._policy = policy
-        self._model = chosen(policy)
+        self._model = chosen_model(policy)
         self.name, self.dimensions = vectors_name(self._model), self._model.dimensions
         self._counts = counts
         self._loads = loads

@@ -28,7 +28,7 @@ Report = Callable[[str], None]
 """Told about progress in words."""
 
 
-def chosen(policy: ModelPolicy) -> EmbeddingModel:
+def chosen_model(policy: ModelPolicy) -> EmbeddingModel:
     """
     The model that policy names.
 
@@ -51,9 +51,9 @@ def cache_folder(policy: ModelPolicy) -> Path:
     return models_folder(policy) / _folder_name(policy)
 
 
-def missing(policy: ModelPolicy, folder: Path) -> list[str]:
+def missing_files(policy: ModelPolicy, folder: Path) -> list[str]:
     """Files of the model that a folder lacks."""
-    return [name for name in chosen(policy).files if not (folder / name).is_file()]
+    return [name for name in chosen_model(policy).files if not (folder / name).is_file()]
 
 
 def locate(policy: ModelPolicy) -> Path | None:
@@ -68,7 +68,7 @@ def locate(policy: ModelPolicy) -> Path | None:
     for folder in (*configured, cache_folder(policy), *_account_cache(policy)):
         try:
             with faults(OSError, f"looking for the embedding model in {folder}"):
-                if not missing(policy, folder):
+                if not missing_files(policy, folder):
                     return folder
         except MemoryFault as fault:
             refused = refused or fault
@@ -88,7 +88,7 @@ def _account_cache(policy: ModelPolicy) -> Iterable[Path]:
 
 def _folder_name(policy: ModelPolicy) -> str:
     """The name of the model's folder: publisher, two hyphens, model."""
-    return chosen(policy).name.replace("/", "--")
+    return chosen_model(policy).name.replace("/", "--")
 
 
 def questions_folder(folder: Path) -> Path:
@@ -112,7 +112,7 @@ def install(policy: ModelPolicy, report: Report) -> Path:
     """
     from palimpsest.memory.embedding.fetch import routes  # late: nearly every start finds the model
 
-    place, model = cache_folder(policy), chosen(policy)
+    place, model = cache_folder(policy), chosen_model(policy)
     if found := locate(policy):
         if model == DEFAULT and found == place and questions_folder(found) == found:
             _add_questions(found, report)

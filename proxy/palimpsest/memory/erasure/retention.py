@@ -31,16 +31,15 @@ from palimpsest.store.engine.full_text import merge_some
 from palimpsest.store.engine.room import StoreSize, store_size
 from palimpsest.store.engine.sqlite.room import give_back
 from palimpsest.store.erasure.erasure import erase_conversation, erase_messages, erase_tenant_if_empty, mark_messages
-from palimpsest.store.erasure.retirement import due as due_retirement
-from palimpsest.store.erasure.retirement import expire
+from palimpsest.store.erasure.retirement import due_retirement, expire
 from palimpsest.store.erasure.sweeping import (
     HOLDER,
     LOCK,
-    Due,
+    DueParts,
     blocks_quoting,
     conversations_after,
-    ended_before,
-    listed,
+    due_conversations,
+    last_turn_at,
     of_retirement,
     oldest_of_all,
     sweep_explained,
@@ -96,7 +95,7 @@ class Overview:
         kinds = {kind: {"due": self.due[kind], "oldest_seconds": self.oldest_seconds.get(kind)} for kind in KINDS}
         return {"kinds": kinds, "file": asdict(self.file)}
 
-    def add(self, due: Due, now: float) -> None:
+    def add(self, due: DueParts, now: float) -> None:
         """Add what is due of one conversation."""
         self.due.update({kind: len(found) for kind, found in due.messages.items()})
         if due.explained:
@@ -105,7 +104,7 @@ class Overview:
             self.oldest_seconds[kind] = max(now - created_at, self.oldest_seconds.get(kind, 0.0))
 
 
-class _Counted(Erased):
+class _RowCounts(Erased):
     """Counts erased rows without keeping samples: a sweep does not search the disk."""
 
     def take(self, name: str, rows: Iterable[tuple[str, ...]]) -> None:
@@ -268,7 +267,7 @@ class Sweeper:
             rows = [row for of, _, row in facts if of == tenant]
             key = tenant_key(self._secret, name)
             erase = functools.partial(
-                erase_added, key=key, tenant=tenant, rows=rows, at=self._clock(), erased=_Counted()
+                erase_added, key=key, tenant=tenant, rows=rows, at=self._clock(), erased=_RowCounts()
             )
             await self._database.transact(erase)
             await self._database.transact(functools.partial(erase_tenant_if_empty, tenant=tenant))
@@ -288,11 +287,11 @@ class Sweeper:
                 return True
         return False
 
-    async def _next(self, last: int, now: float) -> tuple[list[Due], int]:
+    async def _next(self, last: int, now: float) -> tuple[list[DueParts], int]:
         """What is due of the next conversations, and the id of the last of these; 0: there are no more."""
         stored = await self._database.ask(functools.partial(conversations_after, last=last, limit=CONVERSATIONS))
         of = functools.partial(cutoffs, self._policy(), now=now)
-        due = await self._database.ask(listed(of, stored)) if stored else []
+        due = await self._database.ask(due_conversations(of, stored)) if stored else []
         return due, stored[-1].id if len(stored) == CONVERSATIONS else 0
 
     async def _publish(self, sweep: Sweep) -> None:
@@ -325,7 +324,7 @@ class Sweeper:
             self._oldest = max(max(one.occurrences) for one in found)
         return True
 
-    async def _erase_due(self, found: list[Due], sweep: Sweep, ends: float) -> bool:
+    async def _erase_due(self, found: list[DueParts], sweep: Sweep, ends: float) -> bool:
         """Erase these messages and explanations, and the conversations that are over; False: time was over first."""
         for tenant in dict.fromkeys(one.tenant for one in found):
             occurrences = [number for one in found if one.tenant == tenant for number in one.occurrences]
@@ -333,7 +332,7 @@ class Sweeper:
                 blocks = await self._database.ask(
                     functools.partial(blocks_quoting, tenant=tenant, occurrences=occurrences)
                 )
-                erase = functools.partial(erase_blocks, blocks=blocks, erased=_Counted())
+                erase = functools.partial(erase_blocks, blocks=blocks, erased=_RowCounts())
                 await self._database.transact(erase)
         for due in found:
             for kind, occurrences in due.messages.items():
@@ -354,23 +353,23 @@ class Sweeper:
             await self._erase_if_over(due)
         return True
 
-    def _erase(self, due: Due, occurrences: list[int], transaction: Transaction) -> None:
+    def _erase(self, due: DueParts, occurrences: list[int], transaction: Transaction) -> None:
         """Erase these messages of a conversation, and leave tombstones for them."""
         fingerprint = scope_print(tenant_key(self._secret, due.tenant_name), "conversation", due.public)
         mark_messages(transaction, due.conversation, fingerprint, self._clock(), occurrences)
         flags = HeadFlag.ERASED | HeadFlag.SWEPT
-        erase_messages(transaction, due.tenant, occurrences, _Counted(), flags)
+        erase_messages(transaction, due.tenant, occurrences, _RowCounts(), flags)
 
-    async def _erase_if_over(self, due: Due) -> None:
+    async def _erase_if_over(self, due: DueParts) -> None:
         """Remove a conversation of which nothing is left, and that is over."""
         now = self._clock()
         aged = cutoffs(self._policy(), due.tenant_name, now)
         if size_bytes(self._policy().max_store_bytes):
             idle = now - IDLE_SECONDS
             aged = Cutoffs(max(aged.turns, idle), aged.tool_results, max(aged.side_requests, idle), aged.explain)
-        ended = functools.partial(ended_before, conversation=due.conversation, cutoffs=aged)
+        ended = functools.partial(last_turn_at, conversation=due.conversation, cutoffs=aged)
         if at := await self._database.ask(ended):
-            end = functools.partial(erase_conversation, conversation=due.conversation, at=at, erased=_Counted())
+            end = functools.partial(erase_conversation, conversation=due.conversation, at=at, erased=_RowCounts())
             await self._database.transact(end)
             await self._database.transact(functools.partial(erase_tenant_if_empty, tenant=due.tenant))
 

@@ -26,13 +26,13 @@ from palimpsest.store.engine import Engine, Transaction
 from palimpsest.store.erasure.erasure import mark_messages
 from palimpsest.store.erasure.retirement import (
     begin,
-    cut,
     end,
     forget_stones,
     next_retired,
     retire_messages,
     retire_quotes,
     retire_scopes,
+    retired_passages,
     retirement_named,
     retirements,
     take_back,
@@ -124,7 +124,7 @@ class Retiring:
             row, messages = found[0], 0
             await self._database.transact(functools.partial(forget_stones, retirement=row))
             while rows := await self._database.ask(functools.partial(next_retired, retirement=row, limit=TAKEN_BACK)):
-                cuts = await asyncio.to_thread(cut, rows)
+                cuts = await asyncio.to_thread(retired_passages, rows)
                 messages += await self._database.transact(functools.partial(take_back, retirement=row, cuts=cuts))
             await self._database.transact(functools.partial(unretire_added, retirement=row))
             await self._database.transact(functools.partial(end, retirement=row))

@@ -31,14 +31,14 @@ UNKNOWN: tuple[int, Rows] = (0, np.empty(0, np.int64))
 
 
 @frozen
-class Found:
+class TermRows:
     """Terms with the rows of the table that hold them; and the terms that nothing on the table holds."""
 
     rows: Mapping[str, Rows]
     absent: tuple[str, ...]
 
 
-def find(ask: Ask, scope: Scope, table: PassageTable, terms: Sequence[str]) -> Found:
+def find(ask: Ask, scope: Scope, table: PassageTable, terms: Sequence[str]) -> TermRows:
     """Look up different terms; those too common to tell anything are left out of the answer."""
     counted = passages_holding(ask, scope.tenant, terms)
     chosen = []
@@ -48,11 +48,11 @@ def find(ask: Ask, scope: Scope, table: PassageTable, terms: Sequence[str]) -> F
         if scope.reach is Reach.CONVERSATION or room >= 0:
             chosen.append(term)
     if not chosen:
-        return Found({}, tuple(term for term in terms if term not in counted))
+        return TermRows({}, tuple(term for term in terms if term not in counted))
     held = _rows(ask, scope, table, chosen)
     found = {term: held[term] for term in chosen if len(held[term])}
     unasked = {*counted} - {*chosen}
-    return Found(found, tuple(term for term in terms if term not in found and term not in unasked))
+    return TermRows(found, tuple(term for term in terms if term not in found and term not in unasked))
 
 
 def _rows(ask: Ask, scope: Scope, table: PassageTable, terms: Sequence[str]) -> dict[str, Rows]:

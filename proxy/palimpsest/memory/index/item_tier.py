@@ -57,13 +57,13 @@ def tier(
     may_come &= np.isin(items.ids, [*kept])  # not what was merged into another item
     cosines = np.where(may_come, items.vectors @ vector, -1.0)
     near = [int(at) for at in np.argsort(-cosines, kind="stable")[:TIER_RESULTS] if cosines[at] >= LEAST_COSINE]
-    known = _known(edges_of_items(ask, kept), kept, frozenset(question), now)
+    known = _graph_statements(edges_of_items(ask, kept), kept, frozenset(question), now)
     mid, long = split_by_score(TIER_RESULTS, [float(cosines[at]) for at in near], [score for score, _, _ in known])
     told = [(float(cosines[at]), kept[int(items.ids[at])].text, [kept[int(items.ids[at])]]) for at in near[:mid]]
     return [_candidate(score, text, sources) for score, text, sources in (*told, *known[:long])]
 
 
-def _known(
+def _graph_statements(
     edges: Mapping[int, frozenset[Edge]], kept: Mapping[int, KeptItem], question: frozenset[str], now: float
 ) -> list[tuple[float, str, list[KeptItem]]]:
     """What the graph states about the nodes that a question names whole: score, words, and the items that say so."""

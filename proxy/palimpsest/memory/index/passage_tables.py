@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from palimpsest.core.archive.chunking import ASKS, WISHES, tells
+from palimpsest.core.archive.chunking import ASKS, WISHES, certainty_of
 from palimpsest.core.recall.ranking import PassageTable, Rows, consequence
 from palimpsest.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, signs_of
 from palimpsest.domain import HeadFlag
@@ -322,7 +322,7 @@ class _GrowingTable:
         return (
             *(id, occurrence, conversation, full, length, start + length / 2, before, -1, created_at),
             *(ASKS in named, consequence(has_calls, "/" in tags), speaker),
-            *(bool(flags & HeadFlag.USER) and not speaker, tells(named), WISHES in named, False, False),
+            *(bool(flags & HeadFlag.USER) and not speaker, certainty_of(named), WISHES in named, False, False),
         )
 
 

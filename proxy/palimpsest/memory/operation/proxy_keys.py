@@ -79,7 +79,7 @@ class KeyService:
         Raises:
             MemoryFault: the database does not answer.
         """
-        return await self._database.ask(proxy_keys.listed)
+        return await self._database.ask(proxy_keys.list_keys)
 
     async def revoke(self, id: str) -> ProxyKey | None:
         """

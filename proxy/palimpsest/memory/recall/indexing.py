@@ -17,7 +17,7 @@ import structlog
 
 from palimpsest.domain.errors import DataFault, MemoryFault
 from palimpsest.domain.ports import ArchiveCounts, Embedder, Vectors
-from palimpsest.store.search.derived import Derived, Waiting
+from palimpsest.store.search.derived import Derived, WaitingPassage
 
 BATCH_PASSAGES = 64  # embedded at a time: more saves little, and holds up what is said meanwhile, and a stop
 LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds it up for so long
@@ -106,7 +106,7 @@ class Indexer:
         while self._embedder.ready and await self.index_batch():
             pass
 
-    async def _vectors(self, waiting: Sequence[Waiting]) -> dict[int, Vectors]:
+    async def _vectors(self, waiting: Sequence[WaitingPassage]) -> dict[int, Vectors]:
         """
         The vectors of passages, by memory; those that fail are set aside.
 
@@ -125,7 +125,7 @@ class Indexer:
             return await self._last_attempt(waiting[0])
         return {passage.memory: vectors[passage.text] for passage in waiting}
 
-    async def _last_attempt(self, passage: Waiting) -> dict[int, Vectors]:
+    async def _last_attempt(self, passage: WaitingPassage) -> dict[int, Vectors]:
         """
         Embed a passage alone that failed in a batch; empty where it was set aside.
 

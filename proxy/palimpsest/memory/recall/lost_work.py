@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from palimpsest.core.archive.chunking import TOOL_ROLES, WISHES, query_terms, tells
+from palimpsest.core.archive.chunking import TOOL_ROLES, WISHES, certainty_of, query_terms
 from palimpsest.core.recall.coverage import LostPassage, by_coverage
-from palimpsest.core.recall.utterance import read
-from palimpsest.core.work.account import Lost, account
+from palimpsest.core.recall.utterance import read_utterance
+from palimpsest.core.work.account import LostMessage, account
 from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
@@ -44,9 +44,9 @@ def account_of(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
     }
     is_talk = not any(lost.values())
     room = READ_CHARS
-    read: list[Lost] = []
+    read: list[LostMessage] = []
     for row in reversed(newest_texts(ask, lost.keys(), READ_MESSAGES, MESSAGE_CHARS)):
-        read.append(Lost(*row))
+        read.append(LostMessage(*row))
         room -= len(read[-1].text)
         if room < 0:
             break
@@ -89,7 +89,7 @@ def covering_passages(rows: Sequence[Row], query: Query, named: frozenset[str], 
     lost = [
         LostPassage(
             *(id, chars, frozenset(tags.split()), role in ("tool", "function")),
-            tells(tags.split()) if role == "user" else 0.0,
+            certainty_of(tags.split()) if role == "user" else 0.0,
         )
         for id, occurrence, full, role, chars, tags in rows
         if full not in visible and _may_come(occurrence, query)
@@ -103,7 +103,7 @@ def covering_passages(rows: Sequence[Row], query: Query, named: frozenset[str], 
 
 def is_negligible(text: str, newer: Sequence[Candidate]) -> bool:
     """Whether a message is left out: small talk, a few words, written by a client, or said again in a newer one."""
-    if text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or read(text).is_small_talk:
+    if text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or read_utterance(text).is_small_talk:
         return True
     terms, named = set(query_terms(text)), work_names(text)
     others = ((set(query_terms(one.memory.text)), work_names(one.memory.text)) for one in newer)

@@ -9,17 +9,17 @@ import numpy as np
 
 from palimpsest.core.archive.chunking import identifiers, names, tells_time, terms
 from palimpsest.core.recall.dates import periods
-from palimpsest.core.recall.ranking import Asked, Bools, Floats, PassageTable
+from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, QueryMatches
 from palimpsest.core.recall.similarity import Meanings
 from palimpsest.domain.ports import Vectors
-from palimpsest.memory.index.full_text import Found
+from palimpsest.memory.index.full_text import TermRows
 
 
-def asked_by(text: str, now: float, words: Found) -> Asked:
+def question_by_words(text: str, now: float, words: TermRows) -> QueryMatches:
     """The question by its words: which passages hold them, and whether it names unknown people."""
     absent = [term for term in words.absent if not tells_time(term)]
     strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
-    return Asked(
+    return QueryMatches(
         cosines=None,
         found=words.rows,
         text=text,
@@ -31,7 +31,7 @@ def asked_by(text: str, now: float, words: Found) -> Asked:
     )
 
 
-def with_cosines(asked: Asked, table: PassageTable, vectors: Vectors | None) -> Asked:
+def with_cosines(asked: QueryMatches, table: PassageTable, vectors: Vectors | None) -> QueryMatches:
     """The question with the cosine of each passage to it."""
     if vectors is None:
         return asked
@@ -39,14 +39,14 @@ def with_cosines(asked: Asked, table: PassageTable, vectors: Vectors | None) -> 
     return replace(asked, cosines=cosines, about=about)
 
 
-def with_boost(asked: Asked, boost: Floats) -> Asked:
+def with_boost(asked: QueryMatches, boost: Floats) -> QueryMatches:
     """The question with the boost of each passage, in cosine, added to its cosines."""
     if asked.cosines is None:
         return asked
     return replace(asked, cosines=asked.cosines + boost, about=None if asked.about is None else asked.about + boost)
 
 
-def with_estimated_cosines(asked: Asked, embedded: Bools, eligible: Bools) -> Asked:
+def with_estimated_cosines(asked: QueryMatches, embedded: Bools, eligible: Bools) -> QueryMatches:
     """
     The question with the mean cosine for passages that have no vector yet; without cosines where most have none.
 

@@ -26,22 +26,22 @@ from palimpsest.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
     WEIGHTS,
-    Asked,
     Bools,
     Floats,
     PassageTable,
-    Ranked,
+    QueryMatches,
+    RankedRows,
     Recipe,
     Rows,
-    as_ranked,
     by_worth,
     diversified,
+    keep_order,
     rank,
     ranks,
 )
 from palimpsest.core.recall.relevance import Relevance, relevance
 from palimpsest.core.recall.small_loss import small_loss
-from palimpsest.core.recall.utterance import read
+from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.domain import Account, Candidate, Memory, Query, Recalled
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Embedder, LookupCounts, Vectors
@@ -50,7 +50,7 @@ from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.eligibility import eligible_passages, first_of_equals, lost_passages, uncleared_passages
 from palimpsest.memory.recall.fresh_passages import EmbedAside, FreshPassages
 from palimpsest.memory.recall.lost_work import account_of, covering_passages, is_negligible, typed_passages, uncleared
-from palimpsest.memory.recall.question import asked_by, with_boost, with_cosines, with_estimated_cosines
+from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
 from palimpsest.memory.recall.updates import with_updates
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask, Engine
@@ -162,7 +162,9 @@ class Recall:
             await self._fresh.provide(query.tenant, scope, newest_first.tolist())
         unindexed, eligible_count = int((eligible & ~table.embedded).sum()), int(eligible.sum())
 
-        def judge(ask: Ask, query: Query, near: Vectors | None, asked: Asked) -> tuple[str, Ranked | None, float]:
+        def judge(
+            ask: Ask, query: Query, near: Vectors | None, asked: QueryMatches
+        ) -> tuple[str, RankedRows | None, float]:
             return self._judge(ask, scope, query, table, eligible, lost, near, asked, limit)
 
         def choose(ask: Ask) -> Recalled:
@@ -227,7 +229,7 @@ class Recall:
 
     def _look(
         self, query: Query, questions: Sequence[str], ask: Ask
-    ) -> tuple[Scope, PassageTable, Bools, Bools, list[Asked]] | None:
+    ) -> tuple[Scope, PassageTable, Bools, Bools, list[QueryMatches]] | None:
         """
         The scope, what it holds, what of it may come, what the conversation lost, and the questions without their
         meanings: those come later.
@@ -239,7 +241,7 @@ class Recall:
         chosen = self._chosen()
         table = (self._tables if chosen.cache else self._tables.empty()).table(ask, scope)
         now = self._clock()
-        asked = [asked_by(text, now, find(ask, scope, table, query_terms(text))) for text in questions]
+        asked = [question_by_words(text, now, find(ask, scope, table, query_terms(text))) for text in questions]
         cleared = cleared_in(ask, scope.tenant, own, now - CLEARED_SECONDS) if query.without_cleared else {}
         kept = uncleared_passages(table, cleared)
         eligible, lost = eligible_passages(table, query, own), lost_passages(table, query, own)
@@ -256,9 +258,9 @@ class Recall:
         eligible: Bools,
         lost: Bools,
         vectors: Vectors | None,
-        asked: Asked,
+        asked: QueryMatches,
         limit: int,
-    ) -> tuple[str, Ranked | None, float]:
+    ) -> tuple[str, RankedRows | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing, and None."""
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
@@ -271,7 +273,7 @@ class Recall:
         certain = _wishes(table, asked, eligible, query.wishes)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
         if len(whole):
-            certain = _whole(whole) if certain is None else _in_front(certain, _whole(whole))
+            certain = _unranked(whole) if certain is None else _in_front(certain, _unranked(whole))
         if once is None or judged is None:
             return "no passage is similar, and none has a word of the question", certain, 0.0
         reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is required"
@@ -287,7 +289,7 @@ class Recall:
             from palimpsest.core.recall.query_plan import apply_preferences
 
             passages = apply_preferences(table, once, passages, query.plan)
-        best = by_worth(once, passages, table.lengths[once.rows]) if chosen.fusion == "fitted" else as_ranked(once)
+        best = by_worth(once, passages, table.lengths[once.rows]) if chosen.fusion == "fitted" else keep_order(once)
         best = diversified(best, table.vectors, self._recipe_now.mmr_lambda).part(slice(limit))
         if boosted is not None and (keys := self._keys()) is not None:
             keys.note(boosted[1], best.rows)
@@ -295,8 +297,8 @@ class Recall:
         return reason, best if certain is None else _in_front(certain, best), judged.helps
 
     def _ranked(
-        self, table: PassageTable, asked: Asked, eligible: Bools, limit: int
-    ) -> tuple[Ranked | None, Relevance | None]:
+        self, table: PassageTable, asked: QueryMatches, eligible: Bools, limit: int
+    ) -> tuple[RankedRows | None, Relevance | None]:
         """Rank passages, each message once, and judge them; None: there is nothing to rank."""
         ranked = rank(table, asked, eligible, self._clock(), self._recipe_now)
         once = ranked.part(first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
@@ -307,7 +309,7 @@ class Recall:
         return replace(self._recipe, **ORDERS[self._chosen().fusion])
 
     def _boosted(
-        self, ask: Ask, scope: Scope, table: PassageTable, asked: Asked, vectors: Vectors | None
+        self, ask: Ask, scope: Scope, table: PassageTable, asked: QueryMatches, vectors: Vectors | None
     ) -> tuple[Floats, Rows] | None:
         """The boost of each passage by items and relations, and the item that gave it; None: they are off."""
         if vectors is None or asked.cosines is None or (keys := self._keys()) is None:
@@ -327,7 +329,7 @@ class Recall:
             return None
 
 
-def _candidates(ask: Ask, tenant: str, table: PassageTable, best: Ranked) -> tuple[Candidate, ...]:
+def _candidates(ask: Ask, tenant: str, table: PassageTable, best: RankedRows) -> tuple[Candidate, ...]:
     """The best passages with their texts, and what each signal said of them; thanks and greetings tell nothing."""
     ids, before = table.ids[best.rows].tolist(), table.before[best.rows]
     follows = np.where(before >= 0, table.occurrences[before], 0).tolist()
@@ -338,7 +340,7 @@ def _candidates(ask: Ask, tenant: str, table: PassageTable, best: Ranked) -> tup
     return tuple(
         Candidate(memories[id], score, dict(zip(signals, said, strict=True)), probability)
         for id, score, said, probability in rows
-        if id in memories and not read(memories[id].text).is_small_talk
+        if id in memories and not read_utterance(memories[id].text).is_small_talk
     )
 
 
@@ -363,21 +365,21 @@ def _memories(ask: Ask, tenant: str, follows: Mapping[int, int]) -> dict[int, Me
 
 
 def _restricted(
-    ask: Ask, scope: Scope, table: PassageTable, chosen: RecallPolicy, eligible: Bools, asked: list[Asked]
-) -> tuple[Bools, list[Asked]]:
+    ask: Ask, scope: Scope, table: PassageTable, chosen: RecallPolicy, eligible: Bools, asked: list[QueryMatches]
+) -> tuple[Bools, list[QueryMatches]]:
     """Limit what may come by kind and reinforcement, and the questions to that."""
-    from palimpsest.core.recall.reinforcement import standing  # few policies want either
+    from palimpsest.core.recall.reinforcement import message_worth  # few policies want either
     from palimpsest.store.search.scope import passages_of_kinds, rounds_of
 
     if len(chosen.kinds) < EVERY_KIND:
         eligible = eligible & np.isin(table.ids, passages_of_kinds(ask, scope, chosen.kinds))
     if chosen.reinforcement:
-        stands = standing(table.occurrences, rounds_of(ask, scope))
+        stands = message_worth(table.occurrences, rounds_of(ask, scope))
         eligible, asked = eligible & stands.may_come, [replace(one, standing=stands.worth) for one in asked]
     return eligible, asked
 
 
-def _wishes(table: PassageTable, asked: Asked, eligible: Bools, count: int) -> Ranked | None:
+def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: int) -> RankedRows | None:
     """The user's lasting wishes, those nearest to the question first, the newer of equals; None: none is near."""
     if not count:
         return None
@@ -388,20 +390,20 @@ def _wishes(table: PassageTable, asked: Asked, eligible: Bools, count: int) -> R
         return None
     near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
     order = np.argsort(-near, kind="stable")[:count]
-    return Ranked(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
+    return RankedRows(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
 
 
-def _whole(rows: Rows) -> Ranked:
+def _unranked(rows: Rows) -> RankedRows:
     """All lost passages as a ranking in which none is more probable than the rest."""
     ones = np.ones(len(rows))
-    return Ranked(rows, ones, {PROBABILITY: ones, "whole": ones})
+    return RankedRows(rows, ones, {PROBABILITY: ones, "whole": ones})
 
 
-def _in_front(certain: Ranked, best: Ranked) -> Ranked:
+def _in_front(certain: RankedRows, best: RankedRows) -> RankedRows:
     """Put certain passages in front of those that answer the question; each once."""
     rest = best.part(~np.isin(best.rows, certain.rows))
     signals = {
         name: np.concatenate([certain.signals.get(name, np.zeros(len(certain.rows))), values])
         for name, values in rest.signals.items()
     }
-    return Ranked(np.concatenate([certain.rows, rest.rows]), np.concatenate([certain.scores, rest.scores]), signals)
+    return RankedRows(np.concatenate([certain.rows, rest.rows]), np.concatenate([certain.scores, rest.scores]), signals)

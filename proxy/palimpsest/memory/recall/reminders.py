@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from palimpsest.domain.ports import Clock
 from palimpsest.store.engine import Engine
-from palimpsest.store.turns.reminders import waiting
+from palimpsest.store.turns.reminders import waiting_reminders
 
 NONE: Mapping[str, tuple[int, ...]] = {}
 
@@ -28,7 +28,7 @@ class KnownReminders:
             MemoryFault: the database does not answer; what was known stays so.
         """
         of: dict[str, list[tuple[str, int, float]]] = defaultdict(list)
-        for one in await self._database.ask(lambda ask: waiting(ask, self._clock())):
+        for one in await self._database.ask(lambda ask: waiting_reminders(ask, self._clock())):
             of[one["tenant"]].append((one["conversation"], one["memory"], one["until"]))
         self._of = of
 

@@ -12,7 +12,7 @@ from palimpsest.core.block.packing import pack
 from palimpsest.core.block.pressure import PASSAGE_CHARS, RESTORE_CHARS
 from palimpsest.core.recall.diagnosis import ANSWER_CHARS
 from palimpsest.core.recall.generosity import demanded
-from palimpsest.core.recall.trail import Held, Trace
+from palimpsest.core.recall.trail import StatementMatch, Trace
 from palimpsest.core.recall.utterance import QUESTION_MARKS
 from palimpsest.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled
 from palimpsest.domain.frozen import frozen
@@ -28,8 +28,8 @@ from palimpsest.store.turns.statements import (
     messages,
     other_conversations,
     passages,
+    quarantined_parts,
     quoting_blocks,
-    set_aside,
 )
 
 HOLDING_SHARE = 0.8  # of a statement's terms, in a message that holds it in other words
@@ -108,7 +108,7 @@ class Trails:
             held = _nearest(place.said, recalled.candidates, is_question)
         if not held:
             elsewhere = () if is_question else await self._elsewhere(tenant, conversation, statement)
-            count = await self._database.ask(lambda ask: set_aside(ask, tenant, conversation))
+            count = await self._database.ask(lambda ask: quarantined_parts(ask, tenant, conversation))
             erased = sum(one.is_erased for one in place.said)
             return Trace(turn["number"], turn["turns"], elsewhere=elsewhere, set_aside=count, erased=erased)
         # what is lost, before what still stands, before what was said later
@@ -189,13 +189,13 @@ class Trails:
         word = max(statement.lower().split(), key=len, default="")
         found = await self._database.ask(
             lambda ask: other_conversations(
-                ask, tenant, conversation, word, lambda text: holds(text, statement), OTHERS
+                ask, tenant, conversation, word, lambda text: holds_statement(text, statement), OTHERS
             )
         )
         return tuple(found)
 
 
-def holds(text: str, statement: str) -> bool:
+def holds_statement(text: str, statement: str) -> bool:
     """Whether a text says a statement: in its words, or with nearly all of its terms."""
     if _folded(statement) in _folded(text):
         return True
@@ -208,7 +208,7 @@ def _looked(ask: Ask, turn: Mapping[str, Any], statement: str) -> tuple[_Place, 
     place = _place(ask, turn)
     if _asks(statement):
         return place, []
-    return place, [one for one in place.said if not one.is_erased and holds(one.text, statement)]
+    return place, [one for one in place.said if not one.is_erased and holds_statement(one.text, statement)]
 
 
 def _asks(statement: str) -> bool:
@@ -243,8 +243,8 @@ def _nearest(said: Sequence[Message], candidates: Sequence[Candidate], is_questi
     return []
 
 
-def _held_message(message: Message) -> Held:
-    return Held(message.occurrence, message.role, message.turn, _excerpt(message.text))
+def _held_message(message: Message) -> StatementMatch:
+    return StatementMatch(message.occurrence, message.role, message.turn, _excerpt(message.text))
 
 
 def _excerpt(text: str) -> str:

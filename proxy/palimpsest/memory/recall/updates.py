@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from palimpsest.core.archive.chunking import query_terms
-from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, Ranked, Rows
+from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
-from palimpsest.core.recall.updates import LEAST_ALIKE, later, shared_share, statements
+from palimpsest.core.recall.updates import LEAST_ALIKE, later_statements, shared_share, statements
 from palimpsest.memory.index.full_text import find
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.passages import texts_of
@@ -18,7 +18,9 @@ from palimpsest.store.search.scope import Scope
 UPDATE = "update"  # the signal of what was said later about the same thing: how much alike they are
 
 
-def with_updates(ask: Ask, scope: Scope, tenant: str, table: PassageTable, best: Ranked, eligible: Bools) -> Ranked:
+def with_updates(
+    ask: Ask, scope: Scope, tenant: str, table: PassageTable, best: RankedRows, eligible: Bools
+) -> RankedRows:
     """A ranking with the newest later statement on the same thing inserted after each statement, equally probable."""
     rows = statements(table, best)
     texts = _texts(ask, tenant, table, rows)
@@ -26,7 +28,7 @@ def with_updates(ask: Ask, scope: Scope, tenant: str, table: PassageTable, best:
     for row in rows.tolist():
         if (text := texts.get(row)) and (update := _update(ask, scope, tenant, table, row, text, eligible)):
             updates[row] = update
-    return _behind(best, updates) if updates else best
+    return _with_updates(best, updates) if updates else best
 
 
 def _update(
@@ -36,7 +38,7 @@ def _update(
     terms = query_terms(text)
     found = find(ask, scope, table, terms).rows
     weights = {term: term_weight(len(holding), len(table)) for term, holding in found.items()}
-    rows, cosines = later(table, row, found, weights, eligible)
+    rows, cosines = later_statements(table, row, found, weights, eligible)
     texts = _texts(ask, tenant, table, rows)
     rare = term_weight(1, len(table))
     alike = {
@@ -47,7 +49,7 @@ def _update(
     return max(((one, much) for one, much in alike.items() if much >= LEAST_ALIKE), default=None)
 
 
-def _behind(best: Ranked, updates: Mapping[int, tuple[int, float]]) -> Ranked:
+def _with_updates(best: RankedRows, updates: Mapping[int, tuple[int, float]]) -> RankedRows:
     """The ranking with each update behind its statement; where it was ranked itself, it keeps its signals."""
     place = {row: at for at, row in enumerate(best.rows.tolist())}
     order: list[tuple[int, int, float]] = []  # the row, the place of its signals, how much it is an update
@@ -67,7 +69,7 @@ def _behind(best: Ranked, updates: Mapping[int, tuple[int, float]]) -> Ranked:
     signals = {name: np.where(known >= 0, values[known], 0.0) for name, values in best.signals.items()}
     signals[PROBABILITY] = np.array([probable[row] for row in first])
     signals[UPDATE] = np.array([much for _, much in first.values()])
-    return Ranked(rows, np.where(known >= 0, best.scores[known], 0.0), signals)
+    return RankedRows(rows, np.where(known >= 0, best.scores[known], 0.0), signals)
 
 
 def _texts(ask: Ask, tenant: str, table: PassageTable, rows: Rows) -> dict[int, str]:

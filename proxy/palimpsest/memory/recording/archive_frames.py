@@ -30,11 +30,11 @@ from palimpsest.domain import (
     Fingerprint,
     Message,
     NewMessage,
+    ParentListing,
     Shape,
     ToolCall,
     Turn,
     Usage,
-    Whole,
 )
 from palimpsest.domain.frozen import frozen
 from palimpsest.memory.recording.write_batch import AnswerItem, Item, Outcome, RequestItem, WriterState
@@ -142,12 +142,12 @@ def pack(value: object) -> bytes:
         RecursionError: something else than a client's message is nested too deep.
     """
     try:
-        return _packed(value, _BY_FIELDS)
+        return _frame(value, _BY_FIELDS)
     except RecursionError:
-        return _packed(value, _NESTED)
+        return _frame(value, _NESTED)
 
 
-def _packed(value: object, how: Mapping[type, Callable[[Any], tuple[Any, ...]]]) -> bytes:
+def _frame(value: object, how: Mapping[type, Callable[[Any], tuple[Any, ...]]]) -> bytes:
     """A value pickled by the given reducers, behind a header with its length."""
     written = io.BytesIO()
     written.write(bytes(HEADER.size))
@@ -201,7 +201,7 @@ _BY_FIELDS = dispatch_table | {
         Added,
         Cost,
         Usage,
-        Whole,
+        ParentListing,
         Shape,
         RequestItem,
         AnswerFrame,

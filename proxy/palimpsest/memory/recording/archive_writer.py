@@ -18,11 +18,11 @@ from typing import TypeVar
 
 import structlog
 
-from palimpsest.core.archive.records import heard_of, record_of
-from palimpsest.core.block.quotation import quoted
+from palimpsest.core.archive.records import answer_record, record_of
+from palimpsest.core.block.quotation import count_quoted
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.redaction.redaction import is_withheld, redact
-from palimpsest.domain import Completion, Heard, SetAside, Turn, Usage
+from palimpsest.domain import AnswerRecord, Completion, Quarantined, Turn, Usage
 from palimpsest.domain.errors import DataFault, MemoryFault
 from palimpsest.domain.ports import ArchiveCounts, Clock
 from palimpsest.memory.recording.readers import SLOW_SECONDS, Readers
@@ -192,7 +192,7 @@ class ArchiveWriter:
                 return record_of(item.turn, key, self._clean)
             completion = item.wire.reply(item.payloads, item.streamed) if item.payloads else Completion()
             usage = count_usage(self._counts, item.payloads, item.streamed)
-            heard = heard_of(item.turn, completion, item.ending, item.at, key, self._clean, usage)
+            heard = answer_record(item.turn, completion, item.ending, item.at, key, self._clean, usage)
             count_quotations(self._counts, item.turn, heard)
             return heard
         except Exception as failure:  # a guard: one turn that breaks something must not take the others with it
@@ -223,7 +223,7 @@ class ArchiveWriter:
                 self._counts.add("cache_rebuilds", 1, cause)
                 self._counts.add("cache_rebuilt_tokens", cost.rebuilt_tokens or 0, cause)
 
-    def _set_aside(self, item: Item, doing: str, failure: Exception) -> SetAside:
+    def _set_aside(self, item: Item, doing: str, failure: Exception) -> Quarantined:
         """Count a turn that cannot be stored, and describe it without its words."""
         turn, self._is_set_aside = item.turn, True
         reason = str(failure) if isinstance(failure, MemoryFault) else f"{doing}: {type(failure).__name__}"
@@ -234,12 +234,12 @@ class ArchiveWriter:
         if isinstance(item, RequestItem):
             for new in turn.new:
                 said.update(new.fingerprint.full.to_bytes(8, "big"))
-            return SetAside(turn.id, "request", reason, item.chars, said.digest(), self._clock())
+            return Quarantined(turn.id, "request", reason, item.chars, said.digest(), self._clock())
         for payload in item.payloads:
             said.update(payload)
-        return SetAside(turn.id, "answer", reason, item.chars, said.digest(), self._clock())
+        return Quarantined(turn.id, "answer", reason, item.chars, said.digest(), self._clock())
 
-    async def _quarantine(self, broken: Sequence[tuple[Item, SetAside]], done: list[Outcome]) -> None:
+    async def _quarantine(self, broken: Sequence[tuple[Item, Quarantined]], done: list[Outcome]) -> None:
         """List turns that cannot be stored as set aside, and report them as lost."""
         if not broken:
             return
@@ -294,13 +294,13 @@ def count_usage(counts: ArchiveCounts, payloads: Sequence[bytes], streamed: bool
     return usage
 
 
-def count_quotations(counts: ArchiveCounts, turn: Turn, heard: Heard) -> None:
+def count_quotations(counts: ArchiveCounts, turn: Turn, heard: AnswerRecord) -> None:
     """Count the passages that a request was shown, and those that its answer quotes; never raises."""
     if turn.block is None or heard.entry is None or turn.is_bare:
         return
     try:
         question = "\n".join(new.message.text for new in turn.new)
-        repeated, shown = quoted(turn.block.text, heard.entry.text, question)
+        repeated, shown = count_quoted(turn.block.text, heard.entry.text, question)
         counts.add("passages_shown", shown)
         counts.add("passages_quoted", repeated)
     except Exception:  # a guard, as above

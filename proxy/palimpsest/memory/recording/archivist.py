@@ -42,7 +42,7 @@ log = structlog.get_logger()
 
 
 @frozen
-class _Taken:
+class _QueuedItem:
     """A request or an answer that is not on the disk yet."""
 
     item: Item
@@ -82,7 +82,7 @@ class Archivist:
         self._late_turns = 0  # whose requests were forwarded and are still being read; they have their room
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._numbers = count()
-        self._taken: dict[int, _Taken] = {}  # by number, the oldest first
+        self._taken: dict[int, _QueuedItem] = {}  # by number, the oldest first
         self._commits: dict[str, Commit] = {}  # of answers, by turn: their ends wait for them
         self._idle = asyncio.Event()
         self._idle.set()
@@ -154,7 +154,7 @@ class Archivist:
             size_bytes = sum(bytes_of(new.message) for new in turn.new)
         item = RequestItem(next(self._numbers), turn, chars, size_bytes)
         if not self._spooled and self.room.reserve_turn(size_bytes):
-            self._put(_Taken(item, monotonic()))
+            self._put(_QueuedItem(item, monotonic()))
         elif not self._spools(item):
             self._lose(1)
             return
@@ -209,14 +209,14 @@ class Archivist:
         item = AnswerItem(next(self._numbers), turn, chars, size_bytes, wire, payloads, streamed, ending, self._clock())
         self._commits[turn.id] = committed
         if not self._spooled and self.room.reserve_answer(size_bytes):
-            self._put(_Taken(item, monotonic(), create_span(self._tracer, turn)))
+            self._put(_QueuedItem(item, monotonic(), create_span(self._tracer, turn)))
         elif not self._spools(item):
             self._counts.fault("queue")
             if self._spooled:  # its request is there, before which it cannot be written
                 self._committed(turn.id)
             else:
                 item = replace(item, chars=0, size_bytes=0, payloads=[], ending=Ending.TOO_LARGE)
-                self._put(_Taken(item, monotonic(), create_span(self._tracer, turn)))
+                self._put(_QueuedItem(item, monotonic(), create_span(self._tracer, turn)))
         return committed
 
     async def write(self) -> None:
@@ -235,7 +235,7 @@ class Archivist:
             if self._spool is not None:
                 self._spool.close()
 
-    def _put(self, taken: _Taken) -> None:
+    def _put(self, taken: _QueuedItem) -> None:
         self._taken[taken.item.number] = taken
         self._idle.clear()
         self._writer.put(taken.item)
@@ -265,7 +265,7 @@ class Archivist:
             assert item is not None
             self.room.set_spooled(self._spool.turns)
             self.room.reserve_unchecked(int(isinstance(item, RequestItem)), item.size_bytes)
-            self._put(_Taken(item, monotonic()))
+            self._put(_QueuedItem(item, monotonic()))
 
     def _committed(self, turn: str, cost: Cost | None = None) -> None:
         """Release the end of an answer, which waits for its commit; `cost` is that of its request."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol
 
-from palimpsest.domain import Cost, Ending, Heard, Record, Turn
+from palimpsest.domain import AnswerRecord, Cost, Ending, Record, Turn
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Wire
 from palimpsest.settings.policy import Policy
@@ -54,7 +54,7 @@ class AnswerItem(_TurnItem):
 
 
 Item = RequestItem | AnswerItem
-Result = Record | Heard | Exception
+Result = Record | AnswerRecord | Exception
 """What became of reading an item; an exception where it cannot be read."""
 
 
@@ -73,7 +73,7 @@ class Batch:
     """What is written in one transaction."""
 
     records: list[tuple[RequestItem, Record]] = field(default_factory=list)
-    heard: list[tuple[AnswerItem, Heard]] = field(default_factory=list)
+    heard: list[tuple[AnswerItem, AnswerRecord]] = field(default_factory=list)
     broken: list[tuple[Item, Exception]] = field(default_factory=list)  # what could not be read
     chars: int = 0
     began_at: float = field(default_factory=monotonic)
@@ -101,7 +101,7 @@ class Batch:
             assert isinstance(result, Record)
             self.records.append((item, result))
         else:
-            assert isinstance(result, Heard)
+            assert isinstance(result, AnswerRecord)
             self.heard.append((item, result))
 
     def halves(self) -> tuple[Batch, Batch]:

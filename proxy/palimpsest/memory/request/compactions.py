@@ -71,7 +71,7 @@ class WrittenOut:
 
 
 @frozen
-class Answered:
+class CompactionAnswer:
     """
     A compaction: the turn with what stands for the history, and content type and body of the answer.
 
@@ -116,7 +116,7 @@ class Compactions:
         is_long = len(body) >= context_edit.LEAST_TRIGGER_TOKENS
         return own_compaction.may_ask(body, wire) or (wire is messages and is_long and context_edit.may_ask(body))
 
-    async def answer(self, decision: Decision, turn: Turn, window_tokens: int, wire: Wire) -> Answered | None:
+    async def answer(self, decision: Decision, turn: Turn, window_tokens: int, wire: Wire) -> CompactionAnswer | None:
         """
         Compact the history of a request.
 
@@ -147,11 +147,11 @@ class Compactions:
         log.info("compaction answered", turn=turn.id, own_tokens=decision.own_tokens, tokens=tokens, ms=milliseconds)
         number = turn.id.partition("-")[2]
         if edit is None:
-            return Answered(turn, own_compaction.answer(chat, wire, reference, number, now))
+            return CompactionAnswer(turn, own_compaction.answer(chat, wire, reference, number, now))
         if edit.pauses:
-            return Answered(turn, context_edit.paused_answer(chat, reference, number))
+            return CompactionAnswer(turn, context_edit.paused_answer(chat, reference, number))
         body = await self._work.run(len(chat.body), context_edit.compacted_body, chat.body, block.text)
-        return Answered(turn, body=body, opens_with=reference)
+        return CompactionAnswer(turn, body=body, opens_with=reference)
 
     async def write_out(self, arrival: Arrival) -> WrittenOut:
         """

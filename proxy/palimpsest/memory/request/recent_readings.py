@@ -41,7 +41,7 @@ class Summed:
 
 
 @frozen
-class Read:
+class RecentReading:
     """One request as it was read, with the tokens of each message and of the tools (`TokenCounter.messages`)."""
 
     turn: str  # its `Turn.id`; "" where it is not archived
@@ -69,7 +69,7 @@ class RecentReadings:
         self._most_bytes = most_bytes
         self._bytes = 0
         self._erasures = 0
-        self._openings: OrderedDict[_Opening, list[Read]] = OrderedDict()  # newest last, both
+        self._openings: OrderedDict[_Opening, list[RecentReading]] = OrderedDict()  # newest last, both
 
     def __repr__(self) -> str:
         count = sum(map(len, self._openings.values()))
@@ -80,7 +80,7 @@ class RecentReadings:
         """Rises with every `forget`: what was begun before must not be remembered."""
         return self._erasures
 
-    def find(self, tenant: str, wire: Wire, body: bytes) -> tuple[Read | None, int, bool]:
+    def find(self, tenant: str, wire: Wire, body: bytes) -> tuple[RecentReading | None, int, bool]:
         """
         The earlier reading that this request continues.
 
@@ -100,7 +100,7 @@ class RecentReadings:
                 most, best = same, read
         return best, most, False
 
-    def remember(self, tenant: str, body: bytes, read: Read, repeated: Read | None) -> None:
+    def remember(self, tenant: str, body: bytes, read: RecentReading, repeated: RecentReading | None) -> None:
         """
         Keep what was read of a request that has a layout.
 
@@ -130,7 +130,7 @@ class RecentReadings:
         self._openings.clear()
         self._bytes = 0
 
-    def _drop(self, listed: list[Read], gone: Read) -> None:
+    def _drop(self, listed: list[RecentReading], gone: RecentReading) -> None:
         for at, read in enumerate(listed):
             if read is gone:  # equal ones may be those of another request
                 del listed[at]

@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 @frozen
-class Sent:
+class SentRequest:
     """A request as it was sent."""
 
     request: Request
@@ -57,7 +57,7 @@ class Refusals:
         self._metrics = metrics
         self._listen = listen
 
-    async def shorter(self, sent: Sent, refusal: TooLong) -> Prepared | None:
+    async def shorter(self, sent: SentRequest, refusal: TooLong) -> Prepared | None:
         """
         What to send instead; None: there is nothing else.
 

@@ -25,13 +25,13 @@ from palimpsest.domain import Chat, Fingerprint, Follows, Json, Note, Persistent
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Counts, Wire
 from palimpsest.memory.request.arrival import Arrival
-from palimpsest.memory.request.recent_readings import Read, RecentReadings, Summed
+from palimpsest.memory.request.recent_readings import RecentReading, RecentReadings, Summed
 from palimpsest.memory.request.sized_executor import INLINE_BYTES, SizedExecutor
 from palimpsest.memory.tokens.counter import TokenCounter
 from palimpsest.store.journal import Journal
 from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.json_body import MAX_BODY_BYTES
-from palimpsest.wire.layout import Known, known_of, layout_of
+from palimpsest.wire.layout import KnownBody, known_body, layout_of
 from palimpsest.wire.message import bytes_of, parts_by_id, with_referred
 from palimpsest.wire.values import memory_bytes
 
@@ -44,7 +44,7 @@ log = structlog.get_logger()
 
 
 @frozen
-class Passed:
+class UntouchedRequest:
     """A request that memory does not act on: the reason, and its model ("" if not read)."""
 
     note: Note
@@ -73,7 +73,7 @@ class RequestReader:
 
     async def read(
         self, arrival: Arrival, patience_seconds: float, turn: str = ""
-    ) -> tuple[Reading, Speaker, Follows | None] | Passed:
+    ) -> tuple[Reading, Speaker, Follows | None] | UntouchedRequest:
         """
         Read one request.
 
@@ -90,21 +90,21 @@ class RequestReader:
         """
         body, wire, tenant = arrival.body, arrival.wire, arrival.tenant
         if len(body) > MAX_BODY_BYTES:
-            return Passed(Note.TOO_LARGE)
+            return UntouchedRequest(Note.TOO_LARGE)
         rules, credentials = self._rules, forwarded_secrets(arrival.headers)
         if tenant in rules.off_for:
-            return Passed(Note.DISABLED)
+            return UntouchedRequest(Note.DISABLED)
         before, same, does_repeat = self._recent.find(tenant, wire, body) if tenant else (None, 0, False)
         erasures = self._recent.erasures
         new_bytes, taken = len(body) - same, None
         if before:
             of_wire = wire.LISTED, wire.FOLDS
-            taken = await self._work.run(new_bytes, known_of, body, before.reading.chat, *of_wire, does_repeat)
+            taken = await self._work.run(new_bytes, known_body, body, before.reading.chat, *of_wire, does_repeat)
         if taken is None:
             new_bytes = len(body)
         chat = await self._work.run(new_bytes, _parsed, body, wire, taken, bool(tenant))
         if len(chat.messages) > MAX_MESSAGES:
-            return Passed(Note.TOO_LARGE, chat.model)
+            return UntouchedRequest(Note.TOO_LARGE, chat.model)
         tenants, secret = rules.policy.tenants, rules.secret
         whose = (rules.signals, tenants, secret, arrival.key, tenant)
         speaker = identify(arrival.named, credentials, chat.raw, *whose)
@@ -112,14 +112,14 @@ class RequestReader:
             speaker = replace(speaker, user=rules.named(speaker.user), scope=rules.named(speaker.scope))
         if not tenant:
             self._warn_of_no_tenant(credentials)
-            return Passed(Note.NO_TENANT, chat.model)
+            return UntouchedRequest(Note.NO_TENANT, chat.model)
         if is_excluded(chat, speaker, self._rules.policy.memory):
-            return Passed(Note.OFF, chat.model)
-        known = _known(chat, before)
+            return UntouchedRequest(Note.OFF, chat.model)
+        known = _known_count(chat, before)
         if any(message.refers for message in chat.messages[known:]):
             chat = replace(await self._completed(chat, speaker, patience_seconds), layout=None)
         new_bytes += BYTES_PER_MESSAGE * len(chat.messages)
-        prints, sizes = await self._work.run(new_bytes, _measured, chat, rules.key(tenant), before, known)
+        prints, sizes = await self._work.run(new_bytes, _measure, chat, rules.key(tenant), before, known)
         is_counted = known if before and before.encoding == self._tokens.encoding(chat.model) else 0
         if before and _outside(chat) is not _outside(before.reading.chat):
             is_counted = 0
@@ -152,13 +152,13 @@ class RequestReader:
         turn: str,
         speaker: Speaker,
         wire: Wire,
-        before: Read | None,
+        before: RecentReading | None,
         known: int,
         new_bytes: int,
         sizes: tuple[Summed, int],
         chat: Chat,
         prints: Sequence[Fingerprint],
-    ) -> Read:
+    ) -> RecentReading:
         tokens, model = self._tokens, chat.model
         encoding = tokens.encoding(model)
         counted, at = NOTHING, 0
@@ -173,7 +173,7 @@ class RequestReader:
         if chat.held:
             history = sum(counted.each[at] for at in reading.places)
             reading = replace(reading, history_tokens=tokens.scaled(model, history))
-        return Read(turn, speaker, wire, reading, encoding, counted, tools, *sizes)
+        return RecentReading(turn, speaker, wire, reading, encoding, counted, tools, *sizes)
 
     def _warn_of_no_tenant(self, credentials: Sequence[bytes]) -> None:
         """Say once why, and what to do: a newcomer would wonder why nothing is remembered."""
@@ -197,7 +197,7 @@ def skipped(where: str, failure: Exception, counts: Counts) -> None:
     log.warning("memory skipped", where=where, reason="deadline" if is_late else str(failure))
 
 
-def _parsed(body: bytes, wire: Wire, known: Known | None, is_kept: bool) -> Chat:
+def _parsed(body: bytes, wire: Wire, known: KnownBody | None, is_kept: bool) -> Chat:
     """A request with its layout, where that can be told; what was read before is not read again."""
     chat = wire.parse(body, known)
     if known is not None or not is_kept or any(message.refers for message in chat.messages):
@@ -205,7 +205,7 @@ def _parsed(body: bytes, wire: Wire, known: Known | None, is_kept: bool) -> Chat
     return replace(chat, layout=layout_of(body, chat.raw, wire.LISTED))
 
 
-def _known(chat: Chat, before: Read | None) -> int:
+def _known_count(chat: Chat, before: RecentReading | None) -> int:
     """How many of the first messages are those that were read before."""
     if before is None:
         return 0
@@ -215,8 +215,8 @@ def _known(chat: Chat, before: Read | None) -> int:
     return next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))  # thousands, most of them the same
 
 
-def _measured(
-    chat: Chat, key: bytes, before: Read | None, known: int
+def _measure(
+    chat: Chat, key: bytes, before: RecentReading | None, known: int
 ) -> tuple[Sequence[Fingerprint], tuple[Summed, int]]:
     """The fingerprints of all messages; bytes of memory that each takes, and that what stands beside them takes."""
     sizes = (before.message_bytes if before else NOTHING).then(known, [*map(bytes_of, chat.messages[known:])])
@@ -226,7 +226,7 @@ def _measured(
     return _fingerprints(chat, key, before, known), (sizes, outside_bytes)
 
 
-def _fingerprints(chat: Chat, key: bytes, before: Read | None, known: int) -> Sequence[Fingerprint]:
+def _fingerprints(chat: Chat, key: bytes, before: RecentReading | None, known: int) -> Sequence[Fingerprint]:
     if before is None:
         return tuple(fingerprint_of(message, key) for message in chat.messages)
     old, new = before.reading, chat.messages[known:]

@@ -17,7 +17,7 @@ from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.family import Erased, put_zeros
 from palimpsest.store.families.registry import FAMILIES, remove_derived
-from palimpsest.store.operation.changes import put
+from palimpsest.store.operation.changes import put_position
 from palimpsest.store.turns.branch_heads import WIDTH, int64_of
 from palimpsest.store.turns.messages import contents_of, forget_unused
 from palimpsest.store.turns.tombstones import ERASE_SCOPE, ERASED_DIGEST, ERASED_TURN, query_words, without_query
@@ -60,7 +60,7 @@ OR EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1 AND flags & {HeadFla
 def mark_scopes(transaction: Transaction, prints: Sequence[int], at: float) -> None:
     """Write tombstones for whole scopes: what belongs to one and came before `at` is stored without text."""
     transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])
-    put(transaction, UNFINISHED)
+    put_position(transaction, UNFINISHED)
     transaction.write(ERASE_SCOPE, [(fingerprint, at) for fingerprint in prints])
 
 
@@ -217,10 +217,10 @@ def _erase_queries(transaction: Transaction, turns: str, args: Sequence[object],
     # spaces behind it keep its size: see `_overwrite`
     transaction.write(
         "UPDATE turn SET explain = ? WHERE id = ?",
-        [(told.ljust(len(told) + _more(explain, told)), id) for told, explain, id in bare],
+        [(told.ljust(len(told) + _growth_bytes(explain, told)), id) for told, explain, id in bare],
     )
 
 
-def _more(old: str, new: str) -> int:
+def _growth_bytes(old: str, new: str) -> int:
     """How many bytes longer the old text is."""
     return max(len(old.encode(errors="surrogatepass")) - len(new.encode(errors="surrogatepass")), 0)

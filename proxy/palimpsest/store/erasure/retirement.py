@@ -107,11 +107,11 @@ def retirements(ask: Ask, tenant: str, now: float) -> list[Retirement]:
 
 
 def next_retired(ask: Ask, retirement: int, limit: int) -> list[Row]:
-    """The next messages of a retirement, as `cut` takes them."""
+    """The next messages of a retirement, as `retired_passages` takes them."""
     return ask(NEXT, (retirement, limit))
 
 
-def cut(rows: Sequence[Row]) -> Mapping[int, tuple[OccurrencePassages, int]]:
+def retired_passages(rows: Sequence[Row]) -> Mapping[int, tuple[OccurrencePassages, int]]:
     """By occurrence, the passages of messages that are taken back, and the id that the first of them had."""
     found = {}
     for occurrence, tenant, conversation, request, role, flags, text, memory in rows:
@@ -176,7 +176,7 @@ def expire(transaction: Transaction, retirement: int) -> None:
     end(transaction, retirement)
 
 
-def due(ask: Ask, now: float) -> int:
+def due_retirement(ask: Ask, now: float) -> int:
     """The row of a retirement whose time is over; 0: there is none."""
     return next((row[0] for row in ask(DUE, (now,))), 0)
 

@@ -175,7 +175,7 @@ def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float, withou
         whole = [(id, public) for id, public in meant if not _is_later(ask, id, target.before)]
     before = min(target.before or until, until)
     if target.is_turn:
-        turn = _named(ask, target.turn) if target.turn else _numbered(ask, [*publics][:1], target.number)
+        turn = _turn_row(ask, target.turn) if target.turn else _numbered_turn_row(ask, [*publics][:1], target.number)
         rows = _of_turn(ask, tenant, turn, publics, without)
     else:
         rows = ask(
@@ -200,12 +200,12 @@ def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float, withou
     return Plan(tenant, name, tuple(whole), listed, publics, tuple(facts))
 
 
-def _named(ask: Ask, key: str) -> int:
+def _turn_row(ask: Ask, key: str) -> int:
     """The row of the turn with this id, 0 where there is none."""
     return next((row[0] for row in ask("SELECT id FROM turn WHERE key = ?", (key,))), 0)
 
 
-def _numbered(ask: Ask, conversations: Sequence[int], number: int) -> int:
+def _numbered_turn_row(ask: Ask, conversations: Sequence[int], number: int) -> int:
     """The row of the n-th turn of a conversation, 0 where there is none."""
     sql = "SELECT id FROM turn WHERE conversation = ? ORDER BY id LIMIT 1 OFFSET ?"
     return next((row[0] for id in conversations for row in ask(sql, (id, number - 1))), 0)

@@ -57,7 +57,7 @@ WHERE conversation.tenant = ? AND quoted.value IN (SELECT value FROM numbers(?))
 
 
 @frozen
-class Stored:
+class StoredConversation:
     """A conversation as a sweep meets it."""
 
     id: int
@@ -69,7 +69,7 @@ class Stored:
 
 
 @dataclass(slots=True)
-class Due:
+class DueParts:
     """What of one conversation is to go: messages by kind, and the turns whose decisions are."""
 
     conversation: int
@@ -85,12 +85,12 @@ class Due:
         return sorted(occurrence for listed in self.messages.values() for occurrence in listed)
 
 
-def conversations_after(ask: Ask, last: int, limit: int) -> list[Stored]:
+def conversations_after(ask: Ask, last: int, limit: int) -> list[StoredConversation]:
     """The next conversations, in the order of their ids."""
-    return [Stored(*row) for row in ask(CONVERSATIONS, (last, limit))]
+    return [StoredConversation(*row) for row in ask(CONVERSATIONS, (last, limit))]
 
 
-def due_of(ask: Ask, stored: Stored, cutoffs: Cutoffs) -> Due | None:
+def due_parts(ask: Ask, stored: StoredConversation, cutoffs: Cutoffs) -> DueParts | None:
     """The messages of a conversation that are due; None: none are."""
     if stored.created_at > cutoffs.newest:
         return None
@@ -104,26 +104,26 @@ def due_of(ask: Ask, stored: Stored, cutoffs: Cutoffs) -> Due | None:
     explained = ask(EXPLAINED, (stored.id, cutoffs.explain)) if cutoffs.explain else []
     if explained:
         oldest["explain"] = min(created_at for _, created_at in explained)
-    if not messages and not explained and not ended_before(ask, stored.id, cutoffs):
+    if not messages and not explained and not last_turn_at(ask, stored.id, cutoffs):
         return None
     numbers = [turn for turn, _ in explained]
-    return Due(stored.id, stored.public, stored.tenant, stored.tenant_name, messages, numbers, oldest)
+    return DueParts(stored.id, stored.public, stored.tenant, stored.tenant_name, messages, numbers, oldest)
 
 
-def oldest_of_all(ask: Ask, after: int, limit: int) -> list[Due]:
+def oldest_of_all(ask: Ask, after: int, limit: int) -> list[DueParts]:
     """The messages that came first of all behind occurrence `after`, by conversation."""
     return _by_conversation(ask(OLDEST, (after, limit)))
 
 
-def of_retirement(ask: Ask, retirement: int, limit: int) -> list[Due]:
+def of_retirement(ask: Ask, retirement: int, limit: int) -> list[DueParts]:
     """Some messages of a retirement, by conversation."""
     return _by_conversation(ask(RETIRED, (retirement, limit)))
 
 
-def _by_conversation(rows: Sequence[tuple[int, str, int, str, int, str]]) -> list[Due]:
-    found: dict[int, Due] = {}
+def _by_conversation(rows: Sequence[tuple[int, str, int, str, int, str]]) -> list[DueParts]:
+    found: dict[int, DueParts] = {}
     for occurrence, kind, conversation, public, tenant, name in rows:
-        due = found.setdefault(conversation, Due(conversation, public, tenant, name, {}, [], {}))
+        due = found.setdefault(conversation, DueParts(conversation, public, tenant, name, {}, [], {}))
         due.messages.setdefault(kind, []).append(occurrence)
     return list(found.values())
 
@@ -133,7 +133,7 @@ def blocks_quoting(ask: Ask, tenant: int, occurrences: Sequence[int]) -> list[in
     return [row[0] for row in ask(QUOTING, (tenant, ids(occurrences)))]
 
 
-def ended_before(ask: Ask, conversation: int, cutoffs: Cutoffs) -> float:
+def last_turn_at(ask: Ask, conversation: int, cutoffs: Cutoffs) -> float:
     """When the last turn of a conversation came, if all of it may go; 0: it may not."""
     ((newest, others, held),) = ask(ENDED, (conversation,))
     cutoff = cutoffs.turns if others else cutoffs.side_requests
@@ -145,14 +145,14 @@ def sweep_explained(transaction: Transaction, turns: Sequence[int]) -> None:
     transaction.write("UPDATE turn SET explain = ? WHERE id = ?", [(SWEPT_TURN, turn) for turn in turns])
 
 
-Work = Callable[[Ask], list[Due]]
+Work = Callable[[Ask], list[DueParts]]
 
 
-def listed(cutoffs_of: Callable[[str], Cutoffs], stored: Sequence[Stored]) -> Work:
+def due_conversations(cutoffs_of: Callable[[str], Cutoffs], stored: Sequence[StoredConversation]) -> Work:
     """A read of which of these conversations have something due, by cutoffs of their tenants."""
 
-    def work(ask: Ask) -> list[Due]:
-        found = (due_of(ask, one, cutoffs_of(one.tenant_name)) for one in stored)
+    def work(ask: Ask) -> list[DueParts]:
+        found = (due_parts(ask, one, cutoffs_of(one.tenant_name)) for one in stored)
         return [due for due in found if due is not None]
 
     return work

@@ -90,7 +90,7 @@ LEFT JOIN occurrence ON occurrence.id = fact.occurrence WHERE fact.tenant = ?
 
 
 @frozen
-class Same:
+class FactRow:
     """One row that states a fact: of a message (`occurrence`), or told (None)."""
 
     number: int
@@ -165,7 +165,7 @@ def is_forgotten(ask: Ask, key: bytes, id: str) -> bool:
     return bool(ask("SELECT 1 FROM fact_forgotten WHERE mark = ?", (added_mark(key, id),)))
 
 
-def same(ask: Ask, tenant: str, id: str, reach: Reach, has_same_value: bool = True) -> list[Same]:
+def equal_facts(ask: Ask, tenant: str, id: str, reach: Reach, has_same_value: bool = True) -> list[FactRow]:
     """
     All rows that state the same as the fact of this id; none: there is no such fact.
 
@@ -174,7 +174,7 @@ def same(ask: Ask, tenant: str, id: str, reach: Reach, has_same_value: bool = Tr
     """
     asked = {"tenant": tenant, "id": id, "same_value": has_same_value}
     return [
-        Same(number, public, user, scope, said_in, Statement(full, subject, slot, value, bool(single)), occurrence)
+        FactRow(number, public, user, scope, said_in, Statement(full, subject, slot, value, bool(single)), occurrence)
         for number, public, user, scope, said_in, subject, slot, value, single, full, occurrence in ask(
             SAME.format(owner=OWNER[reach]), asked
         )
@@ -189,7 +189,7 @@ def forget(transaction: Transaction, tenant: str, id: str, reach: Reach, key: by
         key: of the tenant.
         now: Unix seconds.
     """
-    rows = same(transaction.read, tenant, id, reach)
+    rows = equal_facts(transaction.read, tenant, id, reach)
     left: set[int] = set()
     for one in rows:
         if one.occurrence is None:
@@ -218,9 +218,9 @@ def pin(transaction: Transaction, tenant: str, id: str, reach: Reach, is_pinned:
 
     A pin stands in every row, so that it outlives each single source.
     """
-    rows = same(transaction.read, tenant, id, reach)
+    rows = equal_facts(transaction.read, tenant, id, reach)
     if rows and rows[0].statement.is_single:
-        rows = same(transaction.read, tenant, id, reach, has_same_value=False)
+        rows = equal_facts(transaction.read, tenant, id, reach, has_same_value=False)
     transaction.write("UPDATE fact SET pinned = ? WHERE id = ?", [(is_pinned, one.number) for one in rows])
     return bool(rows)
 

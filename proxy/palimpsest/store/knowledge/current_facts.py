@@ -61,7 +61,7 @@ def current_facts(ask: Ask, query: FactQuery, now: float) -> CurrentFacts:
         same = tuple(one for one in stated if one.value.lower() == fact.value.lower())
         others = tuple(one for one in stated if one.value.lower() != fact.value.lower())
         found.append(CurrentFact(fact, same, others))
-    ended = tuple(_ended(row) for row in ask(OVER.format(own=view.own), args)) if query.shown else ()
+    ended = tuple(_to_fact(row) for row in ask(OVER.format(own=view.own), args)) if query.shown else ()
     return CurrentFacts(tuple(found), ended, since)
 
 
@@ -74,7 +74,7 @@ def _stated(ask: Ask, view: View, facts: Sequence[Fact]) -> dict[int | None, lis
     return by_place
 
 
-def _ended(row: Row) -> Fact:
+def _to_fact(row: Row) -> Fact:
     id, subject, slot, value, single, category, occurrence, said_at, begins, ends = row
     return Fact(
         id=id,

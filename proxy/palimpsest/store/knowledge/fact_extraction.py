@@ -18,7 +18,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.facts import remove_facts_where, settle
-from palimpsest.store.operation.changes import lease, put, release
+from palimpsest.store.operation.changes import lease, put_position, release
 
 EXTRACTION = "facts"  # name of the task: the last message whose facts are there
 LEASE = "facts run"  # ... and who works on it
@@ -108,17 +108,17 @@ def begin(transaction: Transaction, version: int) -> bool:
     known = transaction.read("SELECT next FROM task WHERE name = ?", (VERSION,))
     if known == [(version,)]:
         return False
-    put(transaction, VERSION, version)
+    put_position(transaction, VERSION, version)
     start_over(transaction)
     return bool(known)
 
 
 def start_over(transaction: Transaction) -> None:
     """Have the facts of all messages extracted again."""
-    put(transaction, EXTRACTION)
+    put_position(transaction, EXTRACTION)
 
 
-def waiting(ask: Ask) -> float:
+def oldest_waiting_at(ask: Ask) -> float:
     """When the oldest message came that waits for extraction, Unix seconds; 0: none waits."""
     return next((float(row[1]) for row in ask(WAITING)), 0.0)
 
@@ -190,7 +190,7 @@ def save(
     stored = transaction.read(f"SELECT id FROM fact WHERE {IN_RANGE}", (claimed.after, claimed.last))
     settle(transaction, ids(id for (id,) in stored))
     transaction.write(SET_ASIDE, [(reason, now, occurrence) for occurrence, reason in broken.items()])
-    put(transaction, EXTRACTION, claimed.last)
+    put_position(transaction, EXTRACTION, claimed.last)
     release(transaction, LEASE, claimed.until_ms)
     return len(rows)
 

@@ -141,7 +141,7 @@ def current_and_ended(
     return _facts(ask, found), frozenset(ended)
 
 
-def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
+def list_facts(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
     """
     Facts, the newest first.
 
@@ -168,7 +168,7 @@ def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[in
 
 
 def place_of(fact: Fact) -> tuple[int, int]:
-    """The sort key of a fact, behind which `listed` goes on."""
+    """The sort key of a fact, behind which `list_facts` goes on."""
     return _sort_key(fact.said_at, fact.number)
 
 

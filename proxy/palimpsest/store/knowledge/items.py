@@ -82,7 +82,7 @@ ORDER BY 1, 3, 5, 4
 
 
 @frozen
-class Waiting:
+class UnreadConversation:
     """A conversation with messages that no writer has read: when the newest was said, and how long they are."""
 
     conversation: int
@@ -124,9 +124,9 @@ class StoredItem:
     role: str
 
 
-def waiting_conversations(ask: Ask, now: float) -> list[Waiting]:
+def waiting_conversations(ask: Ask, now: float) -> list[UnreadConversation]:
     """Conversations with messages that no writer has read, or is reading."""
-    return [Waiting(*row) for row in ask(WAITING, (now,))]
+    return [UnreadConversation(*row) for row in ask(WAITING, (now,))]
 
 
 def claim(transaction: Transaction, conversation: int, worker: str, now: float, until: float) -> bool:

@@ -50,7 +50,7 @@ def day_of(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).date().isoformat()
 
 
-def used(ask: Ask, day: str, role: AssistRole) -> AssistUsage:
+def usage_of_day(ask: Ask, day: str, role: AssistRole) -> AssistUsage:
     """What all tenants together used in a role on a day."""
     ((calls, *rest),) = ask(f"SELECT {SUMS} FROM assist_usage WHERE day = ? AND role = ?", (day, role))
     return AssistUsage() if calls is None else AssistUsage(calls, *rest)

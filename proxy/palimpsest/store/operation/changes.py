@@ -47,7 +47,7 @@ def count(transaction: Transaction, name: str) -> None:
     transaction.write(COUNT, [(name,)])
 
 
-def put(transaction: Transaction, name: str, following: int = 0) -> None:
+def put_position(transaction: Transaction, name: str, following: int = 0) -> None:
     """Store where a task stands."""
     transaction.write(PUT, [(name, following)])
 

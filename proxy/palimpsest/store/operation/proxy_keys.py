@@ -34,7 +34,7 @@ def revoke(transaction: Transaction, id: str, at: float) -> ProxyKey | None:
     return _key(found[0]) if found else None
 
 
-def listed(ask: Ask) -> list[ProxyKey]:
+def list_keys(ask: Ask) -> list[ProxyKey]:
     """All keys, newest first, revoked and expired ones included."""
     return [_key(row) for row in ask(f"SELECT {COLUMNS} FROM proxy_key ORDER BY created_at DESC, id")]
 

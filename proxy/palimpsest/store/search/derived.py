@@ -88,7 +88,7 @@ log = structlog.get_logger()
 
 
 @frozen
-class Waiting:
+class WaitingPassage:
     """A passage that waits for its vector."""
 
     memory: int
@@ -103,7 +103,7 @@ class Derived:
         self._clock = clock
         self._only_model = ""  # no vectors of other models are there
 
-    async def claim(self, limit: int, worker: str, lease_seconds: float, model: str) -> tuple[Waiting, ...]:
+    async def claim(self, limit: int, worker: str, lease_seconds: float, model: str) -> tuple[WaitingPassage, ...]:
         """
         Claim passages without a vector of this model, newest first.
 
@@ -120,7 +120,7 @@ class Derived:
                 await self._database.transact(functools.partial(_drop_others, model=model))
             claimed, rows = await self._database.transact(functools.partial(_claim, model, lease), nobody)
             if rows or not (claimed or has_others):
-                return tuple(Waiting(*row) for row in rows)
+                return tuple(WaitingPassage(*row) for row in rows)
 
     async def save_vectors(self, model: str, vectors: Mapping[int, Vectors]) -> None:
         """Store unit vectors by memory; forgotten memories are left out."""

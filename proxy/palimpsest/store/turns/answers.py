@@ -14,7 +14,7 @@ from math import ceil
 import orjson
 
 from palimpsest.core.block.pressure import CHARS_PER_TOKEN
-from palimpsest.domain import Bare, Cost, Ending, Entry, Heard, NewCut
+from palimpsest.domain import AnswerRecord, Cost, Ending, Entry, NewCut, ResentTurn
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Transaction
 from palimpsest.store.families.passages import write_passages
@@ -36,7 +36,7 @@ UPDATE link SET turn = ?1 WHERE turn = ?2 AND NOT EXISTS (
 
 
 @frozen
-class _Open:
+class _OpenTurn:
     """A written request that has no answer yet."""
 
     number: int
@@ -53,7 +53,7 @@ NOTHING = Unwritten()
 
 
 def write_answers(
-    transaction: Transaction, answers: Sequence[Heard], unwritten: Unwritten = NOTHING
+    transaction: Transaction, answers: Sequence[AnswerRecord], unwritten: Unwritten = NOTHING
 ) -> Mapping[str, Cost]:
     """
     Write the answers of turns that are open; those of others were written before, or their request never was.
@@ -77,7 +77,7 @@ def write_answers(
         (ERASED_TURN, keys),
     )
     retired = {s.turn: s.retirement for s in sorted(unwritten.occurrences, key=lambda s: s.retirement)}
-    turns = ((key, _Open(*row)) for key, *row in rows)
+    turns = ((key, _OpenTurn(*row)) for key, *row in rows)
     opened = {key: replace(turn, retirement=max(turn.retirement, retired.get(turn.number, 0))) for key, turn in turns}
     heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in opened}
     bare = [(opened[key], heard.answer.bare) for key, heard in heard_of.items() if heard.answer.bare]
@@ -93,7 +93,7 @@ def write_answers(
     _write_bare(transaction, bare)
     taken_back = {turn.number for turn in refused}
     ended = [(opened[key], heard) for key, heard in heard_of.items() if opened[key].number not in taken_back]
-    told = [(turn, heard, _kept(turn, heard.entry)) for turn, heard in ended if heard.entry]
+    told = [(turn, heard, _kept_entry(turn, heard.entry)) for turn, heard in ended if heard.entry]
     occurrences = [
         NewOccurrence(
             *(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at),
@@ -139,7 +139,7 @@ def write_answers(
     return write_costs(transaction, {turn.number: heard.answer.cost for turn, heard in ended if heard.answer.cost})
 
 
-def _kept(turn: _Open, entry: Entry) -> Entry:
+def _kept_entry(turn: _OpenTurn, entry: Entry) -> Entry:
     """What is kept of an answer."""
     if turn.was_erased:
         return without_text(entry)
@@ -156,7 +156,7 @@ def _is_known(transaction: Transaction, tenant: int) -> bool:
     return bool(answered[0])
 
 
-def _write_bare(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) -> None:
+def _write_bare(transaction: Transaction, bare: Sequence[tuple[_OpenTurn, ResentTurn]]) -> None:
     """
     Record that these requests went without what was added to them: it made them too long.
 
@@ -184,7 +184,7 @@ def _write_bare(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) ->
     _write_cuts(transaction, [(turn, sent) for turn, sent in bare if sent.cut != NewCut()])
 
 
-def _write_cuts(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) -> None:
+def _write_cuts(transaction: Transaction, bare: Sequence[tuple[_OpenTurn, ResentTurn]]) -> None:
     """What stayed behind of requests when they were sent once more."""
     for turn, sent in bare:
         rows = transaction.read("SELECT position, id FROM occurrence WHERE turn = ?", (turn.number,))
@@ -194,7 +194,7 @@ def _write_cuts(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) ->
             transaction.write("UPDATE head SET state = ? WHERE turn = ?", [(told, turn.number)])
 
 
-def _take_back(transaction: Transaction, turn: _Open) -> None:
+def _take_back(transaction: Transaction, turn: _OpenTurn) -> None:
     """Leave nothing of a request that the upstream refused, but that it was made."""
     wait_again(transaction, [turn.number])
     _hand_over(transaction, turn)
@@ -212,7 +212,7 @@ def _take_back(transaction: Transaction, turn: _Open) -> None:
     _drop_if_empty(transaction, turn)
 
 
-def _hand_over(transaction: Transaction, turn: _Open) -> None:
+def _hand_over(transaction: Transaction, turn: _OpenTurn) -> None:
     """Requests that were built on this one meanwhile keep what they carry of it: it becomes theirs."""
     children = transaction.read("SELECT id, kept FROM turn WHERE parent = ? ORDER BY id", (turn.number,))
     if not children:
@@ -233,7 +233,7 @@ def _hand_over(transaction: Transaction, turn: _Open) -> None:
     transaction.write(HAND_OVER, [(children[0][0], turn.number)])
 
 
-def _drop_if_empty(transaction: Transaction, turn: _Open) -> None:
+def _drop_if_empty(transaction: Transaction, turn: _OpenTurn) -> None:
     """A conversation, and then a tenant, that nothing but refused requests made, was never there."""
     (held,) = transaction.read(
         "SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1)"

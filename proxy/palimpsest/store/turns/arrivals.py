@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
-from palimpsest.core.archive.tombstones import Sent, resends
-from palimpsest.domain import Answer, Block, Entry, HeadFlag, Heard, Record, Whole
+from palimpsest.core.archive.tombstones import SentMessage, resends
+from palimpsest.domain import Answer, AnswerRecord, Block, Entry, HeadFlag, ParentListing, Record
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.portable_turn import Place, PortableTurn
 from palimpsest.store.engine import Ask, Row, Transaction
@@ -46,25 +46,25 @@ class Arrival:
 
     source: PortableTurn
     record: Record
-    heard: Heard | None
+    heard: AnswerRecord | None
 
 
 @dataclass(slots=True)
-class Written:
+class ImportedCounts:
     """What an import has written."""
 
     turns: int = 0
     messages: int = 0
     erased: int = 0  # messages that were erased before and came without their text
 
-    def add(self, other: Written) -> None:
+    def add(self, other: ImportedCounts) -> None:
         self.turns += other.turns
         self.messages += other.messages
         self.erased += other.erased
 
 
 @frozen
-class _Standing:
+class _TurnState:
     """How the conversation stood after a turn."""
 
     number: int
@@ -72,7 +72,7 @@ class _Standing:
     compactions: int
 
 
-def known(ask: Ask, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
+def stored_turns(ask: Ask, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
     """Of these turns those that are stored: the name of their tenant, and whether they still wait for their answer."""
     rows = ask(KNOWN, (orjson.dumps(list(keys)).decode(),))
     return {key: (tenant, bool(is_open)) for key, tenant, is_open in rows}
@@ -82,16 +82,16 @@ def known(ask: Ask, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
 class Arrivals:
     """The writer of one import. What it remembers of a transaction that failed is dropped with `start_over`."""
 
-    _standing: OrderedDict[str, _Standing] = field(default_factory=OrderedDict)
+    _standing: OrderedDict[str, _TurnState] = field(default_factory=OrderedDict)
 
     def start_over(self) -> None:
         """Drop what was remembered of a transaction that failed."""
         self._standing.clear()
 
-    def write(self, transaction: Transaction, arrivals: Sequence[Arrival]) -> Written:
+    def write(self, transaction: Transaction, arrivals: Sequence[Arrival]) -> ImportedCounts:
         """Write turns that are not stored yet, parents in front of their children, and answers that are missing."""
-        written, was_erased = Written(), has_erasures(transaction.read)
-        stored = known(transaction.read, [arrival.source.id for arrival in arrivals])
+        written, was_erased = ImportedCounts(), has_erasures(transaction.read)
+        stored = stored_turns(transaction.read, [arrival.source.id for arrival in arrivals])
         for arrival in arrivals:
             if arrival.source.id not in stored:
                 written.add(self._write(transaction, arrival, was_erased))
@@ -100,12 +100,12 @@ class Arrivals:
                 self._standing.pop(arrival.source.id, None)
         return written
 
-    def _write(self, transaction: Transaction, arrival: Arrival, was_erased: bool) -> Written:
+    def _write(self, transaction: Transaction, arrival: Arrival, was_erased: bool) -> ImportedCounts:
         source, read = arrival.source, transaction.read
         parent = self._stood(read, source.parent)
         kept = self._kept(read, source, parent)
         carried = {occurrence for _, occurrence in kept}
-        whole = _whole(source, parent, kept)
+        whole = _parent_listing(source, parent, kept)
         turn = replace(
             arrival.record.turn,
             parent_turn=parent.number if parent else None,
@@ -127,24 +127,24 @@ class Arrivals:
         self._remember(read, source.id, rows, kept, turn.compactions, source)
         came_erased = sum(message.is_erased for message in (*source.messages, *filter(None, [source.answer])))
         gone = sum(bool(flags & HeadFlag.ERASED) for *_, flags in rows) - came_erased
-        return Written(1, len(rows), gone)
+        return ImportedCounts(1, len(rows), gone)
 
-    def _stood(self, read: Ask, key: str) -> _Standing | None:
+    def _stood(self, read: Ask, key: str) -> _TurnState | None:
         if not key:
             return None
         if key not in self._standing:
             for number, compactions in read(HEAD_OF, (key,)):
-                self._keep(key, _Standing(number, message_list(read, number).listing, compactions))
+                self._keep(key, _TurnState(number, message_list(read, number).listing, compactions))
         if key in self._standing:
             self._standing.move_to_end(key)
         return self._standing.get(key)
 
-    def _kept(self, read: Ask, source: PortableTurn, parent: _Standing | None) -> list[tuple[int, int]]:
+    def _kept(self, read: Ask, source: PortableTurn, parent: _TurnState | None) -> list[tuple[int, int]]:
         kept: dict[int, int] = {}
         listing = parent.listing if parent else ()
         for position, index, count in source.kept:
             kept |= zip(range(position, position + count), listing[index : index + count], strict=False)
-        found = _at(read, [place for _, place in source.kept_elsewhere])
+        found = _occurrences_at(read, [place for _, place in source.kept_elsewhere])
         kept |= {position: found[place] for position, place in source.kept_elsewhere if place in found}
         mine = {message.position for message in source.messages}
         return sorted((position, occurrence) for position, occurrence in kept.items() if position not in mine)
@@ -161,23 +161,25 @@ class Arrivals:
         outside = {message.position for message in source.messages if message.raw["role"] in ("system", "developer")}
         places = {position: id for id, position, _ in rows if position not in outside} | dict(kept)
         for (number,) in read("SELECT id FROM turn WHERE key = ?", (key,)):
-            self._keep(key, _Standing(number, tuple(places[position] for position in sorted(places)), compactions))
+            self._keep(key, _TurnState(number, tuple(places[position] for position in sorted(places)), compactions))
 
-    def _keep(self, key: str, standing: _Standing) -> None:
+    def _keep(self, key: str, standing: _TurnState) -> None:
         self._standing[key] = standing
         if len(self._standing) > KEPT_PARENTS:
             self._standing.popitem(last=False)
 
 
-def _whole(source: PortableTurn, parent: _Standing | None, kept: Sequence[tuple[int, int]]) -> Whole | None:
+def _parent_listing(
+    source: PortableTurn, parent: _TurnState | None, kept: Sequence[tuple[int, int]]
+) -> ParentListing | None:
     """What a turn carries that does nothing but go on from its parent, as most do."""
     is_whole = parent is not None and len(source.kept) == 1 and len(kept) == len(parent.listing)
     if parent is None or not is_whole or not kept or source.kept_elsewhere:
         return None
-    return Whole(source.kept[0][0], parent.listing)
+    return ParentListing(source.kept[0][0], parent.listing)
 
 
-def _at(read: Ask, places: Sequence[Place]) -> dict[Place, int]:
+def _occurrences_at(read: Ask, places: Sequence[Place]) -> dict[Place, int]:
     """Occurrences by the turn that brought them and their position there."""
     if not places:
         return {}
@@ -194,13 +196,13 @@ def _block(read: Ask, source: PortableTurn) -> Block | None:
     if source.block is None:
         return None
     said = source.block
-    found = _at(read, said.quotes)
+    found = _occurrences_at(read, said.quotes)
     return Block(
         said.text, said.kind, tuple(found[place] for place in said.quotes if place in found), said.tokens, said.role
     )
 
 
-def _without_erased(read: Ask, record: Record, heard: Heard | None) -> tuple[Record, Heard | None]:
+def _without_erased(read: Ask, record: Record, heard: AnswerRecord | None) -> tuple[Record, AnswerRecord | None]:
     """
     The turn without the texts that were erased before.
 
@@ -214,12 +216,12 @@ def _without_erased(read: Ask, record: Record, heard: Heard | None) -> tuple[Rec
         return record, heard
     kept = {at: occurrence for at, occurrence in record.turn.carried}
     rows = {row[0]: row[1:] for row in read(PRINTS, (ids(kept.values()),))}
-    places: list[tuple[int, Sent]] = []
+    places: list[tuple[int, SentMessage]] = []
     for position, occurrence in kept.items():
         if occurrence in rows:
             full, opening, flags, is_instruction = rows[occurrence]
             is_assistant, is_erased = bool(flags & HeadFlag.ASSISTANT), bool(flags & HeadFlag.ERASED)
-            places.append((position, Sent(full, opening, bool(is_instruction), is_assistant, False, is_erased)))
+            places.append((position, SentMessage(full, opening, bool(is_instruction), is_assistant, False, is_erased)))
     behind = 1 + max((*kept, *(entry.new.position for entry in record.entries)), default=-1)
     places += [(entry.new.position, _sent(entry)) for entry in record.entries]
     places += [(behind, _sent(answer))] if answer else []
@@ -233,19 +235,19 @@ def _without_erased(read: Ask, record: Record, heard: Heard | None) -> tuple[Rec
     return record, heard
 
 
-def without_words(heard: Heard) -> Heard:
+def without_words(heard: AnswerRecord) -> AnswerRecord:
     """An answer of which only the fingerprints are kept."""
     said = heard.answer
     bare = Answer(
         said.turn_id, said.ending, said.message, said.fingerprint, said.flags, (), said.prompt_tokens, said.created_at
     )
-    return Heard(bare, without_text(heard.entry) if heard.entry else None, heard.tenant)
+    return AnswerRecord(bare, without_text(heard.entry) if heard.entry else None, heard.tenant)
 
 
-def _sent(entry: Entry) -> Sent:
+def _sent(entry: Entry) -> SentMessage:
     new = entry.new
     is_erased = bool(new.flags & HeadFlag.ERASED)
-    return Sent(
+    return SentMessage(
         new.fingerprint.full,
         new.fingerprint.opening,
         new.message.is_instruction,

@@ -89,16 +89,16 @@ class Parent:
 
     def flags(self, ask: Ask) -> set[int]:
         """All different ones in its listing."""
-        return set(int64_of(beginning(ask, self.base) + (self.tail or b""))[3::WIDTH])
+        return set(int64_of(listing_prefix(ask, self.base) + (self.tail or b""))[3::WIDTH])
 
     def listing(self, ask: Ask) -> dict[int, Listed]:
         """The listed messages by occurrence, in order."""
-        numbers = int64_of(beginning(ask, self.base) + (self.tail or b""))
+        numbers = int64_of(listing_prefix(ask, self.base) + (self.tail or b""))
         rows = zip(numbers[0::WIDTH], numbers[1::WIDTH], numbers[2::WIDTH], numbers[3::WIDTH], strict=True)
         return {row[2]: row for row in rows}
 
 
-def beginning(ask: Ask, base: int) -> bytes:
+def listing_prefix(ask: Ask, base: int) -> bytes:
     """What a listing begins with."""
     rows = ask("SELECT rows FROM listing WHERE turn = ?", (base,)) if base else ()
     return b"".join(row[0] for row in rows)

@@ -48,7 +48,7 @@ SUMS = ", ".join(
 )
 
 
-class By(StrEnum):
+class CostGrouping(StrEnum):
     """What costs are added up by."""
 
     DAY = "day"
@@ -56,8 +56,8 @@ class By(StrEnum):
 
 
 KEYS = {
-    By.DAY: ("utc_day(cost.at)", "max(cost.at)"),
-    By.CONVERSATION: ("conversation.public", "max(cost.turn)"),
+    CostGrouping.DAY: ("utc_day(cost.at)", "max(cost.at)"),
+    CostGrouping.CONVERSATION: ("conversation.public", "max(cost.turn)"),
 }
 
 
@@ -93,7 +93,7 @@ def write_costs(transaction: Transaction, costs: Mapping[int, Cost]) -> dict[str
 
 def costs(
     ask: Ask,
-    by: By,
+    by: CostGrouping,
     limit: int,
     *,
     tenant: str = "",
@@ -116,6 +116,7 @@ def costs(
         `rebuilds` and `rebuilt_tokens` by their cause.
     """
     key, newest = KEYS[by]
+    is_of_conversations = by is CostGrouping.CONVERSATION
     where, args = ["true"], []
     for condition, value in (
         ("conversation.tenant = (SELECT id FROM tenant WHERE name = ?)", tenant or None),
@@ -128,9 +129,9 @@ def costs(
             args.append(value)
     named = ("key", "tenant", "requests", "counted", "cache_told", "unknown", *TOKENS)
     rows = ask(
-        f"SELECT {key} AS key, {'tenant.name' if by is By.CONVERSATION else repr('')}, {SUMS} FROM cost"
+        f"SELECT {key} AS key, {'tenant.name' if is_of_conversations else repr('')}, {SUMS} FROM cost"
         " JOIN conversation ON conversation.id = cost.conversation JOIN tenant ON tenant.id = conversation.tenant"
-        f" WHERE {' AND '.join(where)} GROUP BY {'conversation.id, tenant.id' if by is By.CONVERSATION else 'key'}"
+        f" WHERE {' AND '.join(where)} GROUP BY {'conversation.id, tenant.id' if is_of_conversations else 'key'}"
         f" ORDER BY {newest} DESC LIMIT ?",
         (*args, limit),
     )

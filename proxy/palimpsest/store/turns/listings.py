@@ -187,7 +187,12 @@ def conversations(ask: Ask, which: Filter, after: int, limit: int) -> Page:
     In a period are those that have begun before its end, and had a turn after its begin.
     """
     rows, following = _page(
-        ask, CONVERSATIONS, "conversation.id", _given(which, CONVERSATION_FILTERS, ALONE[CONVERSATIONS]), after, limit
+        ask,
+        CONVERSATIONS,
+        "conversation.id",
+        _conditions(which, CONVERSATION_FILTERS, ALONE[CONVERSATIONS]),
+        after,
+        limit,
     )
     page = ids(row[0] for row in rows)
     events: dict[int, Counter[str]] = defaultdict(Counter)
@@ -225,7 +230,7 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
     `rebuilt_tokens` of its cost, None where they are not known.
     """
     rows, following = _page(
-        ask, TURNS, "turn.id", _given(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
+        ask, TURNS, "turn.id", _conditions(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
     )
     prompts: dict[int, list[str]] = defaultdict(list)
     for id, text in ask(PROMPTS, (ids(row[0] for row in rows),)):
@@ -281,13 +286,15 @@ def memories(ask: Ask, which: Filter, after: int, limit: int) -> Page:
     Findable passages, the newest first: `memory` (its id), `tenant`, `conversation`, `turn`, `occurrence`, `position`,
     `role`, `kind`, `tags`, `start`, `stop` (characters of the message), `text`, `created_at`, `is_indexed` by meaning.
     """
-    rows, following = _page(ask, MEMORIES, "memory.id", _given(which, MEMORY_FILTERS, ALONE[MEMORIES]), after, limit)
+    rows, following = _page(
+        ask, MEMORIES, "memory.id", _conditions(which, MEMORY_FILTERS, ALONE[MEMORIES]), after, limit
+    )
     return Page([_memory(row) for row in rows], following)
 
 
 def memory(ask: Ask, tenant: str, id: int) -> Listed | None:
     """One of them; None: it is not stored."""
-    given = _given(Filter(tenant), MEMORY_FILTERS, ALONE[MEMORIES])
+    given = _conditions(Filter(tenant), MEMORY_FILTERS, ALONE[MEMORIES])
     rows, _ = _page(ask, MEMORIES, "memory.id", [*given, ("memory.id = ?", id)], 0, 1)
     return next(map(_memory, rows), None)
 
@@ -319,7 +326,7 @@ def first_words(texts: Sequence[str]) -> str:
     return ""
 
 
-def _given(which: Filter, conditions: Mapping[str, str], of_tenant: str) -> list[tuple[str, Any]]:
+def _conditions(which: Filter, conditions: Mapping[str, str], of_tenant: str) -> list[tuple[str, Any]]:
     """
     The conditions of those filters that are given, each with its argument.
 

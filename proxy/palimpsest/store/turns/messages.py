@@ -29,7 +29,7 @@ class NewOccurrence:
 
 
 @frozen
-class Said:
+class ShownMessage:
     """A stored message as it is shown: where it stands, who said what, and when (Unix seconds)."""
 
     conversation: str
@@ -49,18 +49,18 @@ JOIN occurrence ON occurrence.conversation = conversation.id JOIN content ON con
 WHERE tenant.name = ?1 AND """
 
 
-def message(ask: Ask, tenant: str, conversation: str, occurrence: int) -> Said | None:
+def message(ask: Ask, tenant: str, conversation: str, occurrence: int) -> ShownMessage | None:
     """A message of a conversation (public id); None: there is none, or it is an instruction, erased or retired."""
     rows = ask(f"{SAID} occurrence.id = ?3 AND {SHOWN}", (tenant, conversation, occurrence))
-    return Said(*rows[0]) if rows else None
+    return ShownMessage(*rows[0]) if rows else None
 
 
-def around(ask: Ask, tenant: str, said: Said, count: int) -> list[Said]:
+def nearby_message(ask: Ask, tenant: str, said: ShownMessage, count: int) -> list[ShownMessage]:
     """A message between so many of those that were archived before and after it in its conversation."""
     where = (tenant, said.conversation, said.occurrence, count)
     before = ask(f"{SAID} occurrence.id < ?3 AND {SHOWN} ORDER BY occurrence.id DESC LIMIT ?4", where)
     after = ask(f"{SAID} occurrence.id > ?3 AND {SHOWN} ORDER BY occurrence.id LIMIT ?4", where)
-    return [*(Said(*row) for row in reversed(before)), said, *(Said(*row) for row in after)]
+    return [*(ShownMessage(*row) for row in reversed(before)), said, *(ShownMessage(*row) for row in after)]
 
 
 def messages_of(ask: Ask, tenant: str, conversation: str) -> list[tuple[int, int]]:

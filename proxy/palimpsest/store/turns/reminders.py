@@ -57,7 +57,7 @@ def wait_again(transaction: Transaction, turns: Sequence[int]) -> None:
         count(transaction, REMINDERS)
 
 
-def waiting(ask: Ask, now: float) -> list[Mapping[str, Any]]:
+def waiting_reminders(ask: Ask, now: float) -> list[Mapping[str, Any]]:
     """What waits: `memory`, `tenant`, `conversation`, `until` (Unix seconds), `role`, `text`."""
     fields = ("memory", "tenant", "conversation", "until", "role", "text")
     return [dict(zip(fields, row, strict=True)) for row in ask(WAITING, (now,))]

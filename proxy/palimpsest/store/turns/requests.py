@@ -8,8 +8,8 @@ from dataclasses import field, replace
 
 import orjson
 
-from palimpsest.core.archive.tombstones import Sent, Tombstone, resends
-from palimpsest.domain import Block, HeadFlag, LinkKind, Record, Role, Turn, Whole
+from palimpsest.core.archive.tombstones import SentMessage, Tombstone, resends
+from palimpsest.domain import Block, HeadFlag, LinkKind, ParentListing, Record, Role, Turn
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Row, Transaction
 from palimpsest.store.engine.keys import ids
@@ -20,8 +20,8 @@ from palimpsest.store.turns.branch_heads import (
     ROW_BYTES,
     Listed,
     Parent,
-    beginning,
     int64_of,
+    listing_prefix,
     remove_unused_listings,
     to_listing,
     to_lost,
@@ -82,7 +82,7 @@ ON CONFLICT DO NOTHING
 NewLink = tuple[int, int, LinkKind, int, int]
 """Tenant, fingerprint, kind, conversation, turn."""
 
-GONE = Sent(full=-1, opening=-1, is_instruction=False, is_assistant=True, is_new=False)
+GONE = SentMessage(full=-1, opening=-1, is_instruction=False, is_assistant=True, is_new=False)
 """
 A message that a request carries and that is not stored any more: its conversation was erased meanwhile, or the request
 that brought it was taken back. It was known, so what stands in front of it is history, as before an answer.
@@ -93,7 +93,7 @@ Conversations = Mapping[tuple[int, str], int]
 
 
 @frozen
-class _Known:
+class _StoredState:
     """What stands in the database of a request, and of what it goes on from."""
 
     was_erased: bool  # something, ever, of anybody
@@ -105,7 +105,7 @@ class _Known:
     parent: Parent | None
 
     @classmethod
-    def of(cls, row: Row) -> _Known:
+    def of(cls, row: Row) -> _StoredState:
         was_erased, turn, tenant, conversation, role, user, scope, heads, has_listings, *parent = row
         stands = None if conversation is None else (conversation, role, user, scope)
         before = None if parent[0] is None else Parent.of(tuple(parent))
@@ -122,7 +122,7 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> Unwri
     if not records:
         return Unwritten()
     asked = [[turn.id, turn.tenant, turn.conversation, turn.parent_turn] for turn in (r.turn for r in records)]
-    rows = map(_Known.of, transaction.read(KNOWN, (orjson.dumps(asked).decode(),)))
+    rows = map(_StoredState.of, transaction.read(KNOWN, (orjson.dumps(asked).decode(),)))
     known = {record.turn.id: row for record, row in zip(records, rows, strict=True)}
     fresh = {record.turn.id: record for record in records if known[record.turn.id].turn is None}
     if not fresh:
@@ -175,7 +175,7 @@ class _Request:
     turn: Turn
     parent: Parent | None
     new: Sequence[NewOccurrence]
-    whole: Whole | None = None
+    whole: ParentListing | None = None
     listed: Mapping[int, Listed] = field(default_factory=dict)  # of the parent
     kept: Mapping[int, int] = field(default_factory=dict)  # position: occurrence
     placed: Mapping[int, Listed | None] = field(default_factory=dict)  # the same; None for instructions
@@ -285,7 +285,7 @@ def _come_again(r: _Request, record: Record, stones: Sequence[Tombstone], flag: 
     """
     known = {position: row for position, row in r.placed.items() if row is not None}
     sent = {s.position: _new(s) for s in r.new}
-    sent |= {position: _known(row, flag) for position, row in known.items()}
+    sent |= {position: _stored_states(row, flag) for position, row in known.items()}
     sent |= dict.fromkeys(r.gone, replace(GONE, is_erased=r.parent is None))
     places = sorted(sent)
     found = resends(
@@ -295,15 +295,15 @@ def _come_again(r: _Request, record: Record, stones: Sequence[Tombstone], flag: 
     return {places[at] for at in found}, is_beside or (bool(r.gone) and r.parent is None)
 
 
-def _new(new: NewOccurrence) -> Sent:
+def _new(new: NewOccurrence) -> SentMessage:
     said = new.entry.new
     is_assistant = said.message.role == "assistant"
-    return Sent(said.fingerprint.full, said.fingerprint.opening, said.message.is_instruction, is_assistant, True)
+    return SentMessage(said.fingerprint.full, said.fingerprint.opening, said.message.is_instruction, is_assistant, True)
 
 
-def _known(kept: Listed, flag: int) -> Sent:
+def _stored_states(kept: Listed, flag: int) -> SentMessage:
     full, opening, _, flags = kept
-    return Sent(full, opening, False, bool(flags & HeadFlag.ASSISTANT), False, bool(flags & flag))
+    return SentMessage(full, opening, False, bool(flags & HeadFlag.ASSISTANT), False, bool(flags & flag))
 
 
 def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
@@ -316,7 +316,7 @@ def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
     return bool(count == len(set(occurrences)))
 
 
-def _write(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _Known]) -> Unwritten:
+def _write(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _StoredState]) -> Unwritten:
     transaction.write(
         "INSERT INTO turn(id, key, conversation, parent, role, event, kept, messages, model, explain, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -363,7 +363,7 @@ def write_links(transaction: Transaction, links: Sequence[NewLink]) -> None:
         transaction.write(LINK, [(orjson.dumps(links).decode(),)])
 
 
-def _tenants(transaction: Transaction, turns: Sequence[Turn], known: Mapping[str, _Known]) -> Tenants:
+def _tenants(transaction: Transaction, turns: Sequence[Turn], known: Mapping[str, _StoredState]) -> Tenants:
     found = {turn.tenant: row for turn in turns if (row := known[turn.id].tenant) is not None}
     if new := sorted({turn.tenant for turn in turns} - found.keys()):
         transaction.write("INSERT INTO tenant(name) VALUES (?)", [(name,) for name in new])
@@ -373,7 +373,7 @@ def _tenants(transaction: Transaction, turns: Sequence[Turn], known: Mapping[str
 
 
 def _conversations(
-    transaction: Transaction, turns: Sequence[Turn], tenants: Tenants, rows: Mapping[str, _Known]
+    transaction: Transaction, turns: Sequence[Turn], tenants: Tenants, rows: Mapping[str, _StoredState]
 ) -> Conversations:
     """Row ids of conversations; a role, user or scope that only a later request makes known is written now."""
     known = {
@@ -454,7 +454,7 @@ def _loose(
     }
 
 
-def _write_heads(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _Known]) -> None:
+def _write_heads(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _StoredState]) -> None:
     """
     The heads of these branches from now on.
 
@@ -463,10 +463,10 @@ def _write_heads(transaction: Transaction, requests: Sequence[_Request], known: 
     """
     heads, listings = [], []
     for r in requests:
-        stands = _stands(r)
+        stands = _head_columns(r)
         base, tail = stands.base, stands.tail
         if len(tail) > MAX_TAIL_MESSAGES * ROW_BYTES:
-            listings.append((r.number, r.conversation, beginning(transaction.read, base) + tail))
+            listings.append((r.number, r.conversation, listing_prefix(transaction.read, base) + tail))
             base, tail = r.number, b""
         cut = r.turn.cut.stored({s.position: s.occurrence for s in r.new})
         state = to_state(r.turn, stands.messages, r.occurrence_at(r.turn.restored_at) or 0, cut)
@@ -487,7 +487,7 @@ def _write_heads(transaction: Transaction, requests: Sequence[_Request], known: 
 
 
 @frozen
-class _Stands:
+class _HeadColumns:
     """How a conversation stands after a request, as the columns of a head."""
 
     replaces: int
@@ -497,19 +497,19 @@ class _Stands:
     tail: bytes
 
 
-def _stands(r: _Request) -> _Stands:
-    parent, new = r.parent, {s.position: _listed(s) for s in r.new}
+def _head_columns(r: _Request) -> _HeadColumns:
+    parent, new = r.parent, {s.position: _to_listed(s) for s in r.new}
     if r.whole:  # what is new stands behind it
         assert parent is not None and parent.tail is not None
         rows = [row for _, row in sorted(new.items()) if row is not None]
         tail = parent.tail + to_listing(rows)
-        return _Stands(parent.number, parent.messages + len(rows), parent.lost, parent.base, tail)
+        return _HeadColumns(parent.number, parent.messages + len(rows), parent.lost, parent.base, tail)
     placed = dict(r.placed) | new
     rows = [row for _, row in sorted(placed.items(), key=lambda item: item[0]) if row is not None]
     carried = {row[2] for row in rows}
     is_replaced = parent and parent.tail is not None and not parent.is_open and carried.issuperset(r.listed)
     lost = dict.fromkeys((*(int64_of(parent.lost) if parent else ()), *r.turn.lost))
-    return _Stands(
+    return _HeadColumns(
         replaces=parent.number if parent and is_replaced else 0,
         messages=len(rows),
         lost=to_lost(o for o in lost if o not in carried),
@@ -518,7 +518,7 @@ def _stands(r: _Request) -> _Stands:
     )
 
 
-def _listed(occurrence: NewOccurrence) -> Listed | None:
+def _to_listed(occurrence: NewOccurrence) -> Listed | None:
     new, fingerprint = occurrence.entry.new, occurrence.entry.new.fingerprint
     return (
         None

@@ -98,7 +98,7 @@ def quoting_blocks(ask: Ask, turn: int, occurrence: int, standing: Sequence[int]
     ]
 
 
-def set_aside(ask: Ask, tenant: str, conversation: str) -> int:
+def quarantined_parts(ask: Ask, tenant: str, conversation: str) -> int:
     """How many parts of a conversation's turns could not be stored."""
     ((count,),) = ask(
         "SELECT count(*) FROM quarantine JOIN turn ON turn.key = quarantine.turn"

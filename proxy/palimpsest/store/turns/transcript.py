@@ -95,7 +95,7 @@ class Transcript:
         places: dict[int, Place] = {id: (key, at) for id, key, at in ask(PLACES, (ids(elsewhere | quoted),))}
         return [one.turn(parents, places, blocks.get(one.row[0]), one.row[0] in shedding) for one in read]
 
-    def _read(self, ask: Ask, row: Row, brought: Sequence[Row]) -> _Read:
+    def _read(self, ask: Ask, row: Row, brought: Sequence[Row]) -> _StoredTurn:
         number, parent, kept, messages = row[0], row[7], row[10], row[11]
         listing = self._listing(ask, parent) if parent else ()
         carried = sorted(decode_kept(kept, listing))
@@ -104,7 +104,7 @@ class Transcript:
         instructions = {occurrence for _, occurrence, *_, role in brought if role in ("system", "developer")}
         answers = [occurrence for at, occurrence, *_ in brought if at >= messages]
         self._remember(number, (*(o for _, o in placed if o not in instructions), *answers))
-        return _Read(row, brought, dict(placed), runs, others)
+        return _StoredTurn(row, brought, dict(placed), runs, others)
 
     def _listing(self, ask: Ask, turn: int) -> tuple[int, ...]:
         if turn not in self.listings:
@@ -119,7 +119,7 @@ class Transcript:
 
 
 @frozen
-class _Read:
+class _StoredTurn:
     """A turn as it was read, its messages named by occurrence."""
 
     row: Row

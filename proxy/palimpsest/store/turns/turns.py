@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from palimpsest.domain import Cost, Heard, Record
+from palimpsest.domain import AnswerRecord, Cost, Record
 from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.turns.answers import write_answers
 from palimpsest.store.turns.requests import write_requests
@@ -17,7 +17,7 @@ JOIN conversation ON conversation.id = turn.conversation JOIN tenant ON tenant.i
 """
 
 
-def tenants_of(ask: Ask, requests: Sequence[Record], answers: Sequence[Heard]) -> set[str]:
+def tenants_of(ask: Ask, requests: Sequence[Record], answers: Sequence[AnswerRecord]) -> set[str]:
     """Names of the tenants whose turns these are, as far as they are known."""
     named = {record.turn.tenant for record in requests} | {heard.tenant for heard in answers if heard.tenant}
     nameless = [heard.answer.turn_id for heard in answers if not heard.tenant]
@@ -25,7 +25,9 @@ def tenants_of(ask: Ask, requests: Sequence[Record], answers: Sequence[Heard]) -
     return named | {name for (name,) in found}
 
 
-def write_turns(transaction: Transaction, requests: Sequence[Record], answers: Sequence[Heard]) -> Mapping[str, Cost]:
+def write_turns(
+    transaction: Transaction, requests: Sequence[Record], answers: Sequence[AnswerRecord]
+) -> Mapping[str, Cost]:
     """
     Write requests and what was heard of answers: journal, heads, links, blocks, memories and full-text rows.
 

@@ -10,7 +10,7 @@ from palimpsest.core.writing.claims import Claim
 from palimpsest.core.writing.entries import PROBES
 from palimpsest.domain import Json, SourceMessage
 from palimpsest.domain.ports import Prompt, object_schema
-from palimpsest.features.items.prompts.transcript import numbered
+from palimpsest.features.items.prompts.transcript import numbered_transcript
 
 MOST = 3 * PROBES  # pieces: an answer seldom stands in more than three places
 WORDS_CHARS = 400
@@ -36,7 +36,11 @@ def prompt(questions: Sequence[str], segment: Sequence[SourceMessage]) -> Prompt
     """The prompt that asks for the evidence of questions."""
     asked = "\n".join(f"{number}. {' '.join(question.split())}" for number, question in enumerate(questions, 1))
     return Prompt(
-        "evidence", INSTRUCTIONS, f"Questions:\n{asked}\n\nMessages:\n{numbered(segment)}", SCHEMA, ANSWER_TOKENS
+        "evidence",
+        INSTRUCTIONS,
+        f"Questions:\n{asked}\n\nMessages:\n{numbered_transcript(segment)}",
+        SCHEMA,
+        ANSWER_TOKENS,
     )
 
 

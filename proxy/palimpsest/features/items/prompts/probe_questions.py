@@ -10,7 +10,7 @@ from palimpsest.core.writing.claims import QUESTION_CHARS
 from palimpsest.core.writing.entries import PROBES
 from palimpsest.domain import Json, SourceMessage
 from palimpsest.domain.ports import Prompt, object_schema
-from palimpsest.features.items.prompts.transcript import numbered
+from palimpsest.features.items.prompts.transcript import numbered_transcript
 
 ANSWER_TOKENS = 400  # five questions
 
@@ -28,4 +28,4 @@ SCHEMA = object_schema(questions={"type": "array", "items": _QUESTION, "maxItems
 
 def prompt(segment: Sequence[SourceMessage]) -> Prompt:
     """The prompt that asks for questions about a segment."""
-    return Prompt("probe_questions", INSTRUCTIONS, numbered(segment), SCHEMA, ANSWER_TOKENS)
+    return Prompt("probe_questions", INSTRUCTIONS, numbered_transcript(segment), SCHEMA, ANSWER_TOKENS)

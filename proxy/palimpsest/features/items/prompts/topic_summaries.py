@@ -8,7 +8,7 @@ from palimpsest.core.writing.claims import TOPIC_CHARS, Claim
 from palimpsest.core.writing.lightmem3 import Topic
 from palimpsest.domain import Json, SourceMessage
 from palimpsest.domain.ports import Prompt, object_schema
-from palimpsest.features.items.prompts.transcript import numbered
+from palimpsest.features.items.prompts.transcript import numbered_transcript
 
 FACTS_A_TOPIC = 8
 FACT_CHARS = 300
@@ -38,7 +38,7 @@ SCHEMA = object_schema(topics={"type": "array", "items": _TOPIC})
 def prompt(topics: Sequence[Topic], segment: Sequence[SourceMessage]) -> Prompt:
     """The prompt that asks for summaries of the topics of one buffer."""
     groups = (
-        f"Group {number}:\n{numbered(segment, dict(zip(topic.messages, topic.texts, strict=True)))}"
+        f"Group {number}:\n{numbered_transcript(segment, dict(zip(topic.messages, topic.texts, strict=True)))}"
         for number, topic in enumerate(topics, 1)
     )
     most = min(MOST_TOKENS, TOKENS_A_TOPIC * len(topics))

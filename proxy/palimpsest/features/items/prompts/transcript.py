@@ -8,7 +8,7 @@ from palimpsest.core.writing.clauses import READ_CHARS, SPEAKER_ROLES
 from palimpsest.domain import SourceMessage
 
 
-def numbered(segment: Sequence[SourceMessage], texts: Mapping[int, str] | None = None) -> str:
+def numbered_transcript(segment: Sequence[SourceMessage], texts: Mapping[int, str] | None = None) -> str:
     """
     A transcript of what people and the assistant say, a numbered line each: "[3] user: ...".
 

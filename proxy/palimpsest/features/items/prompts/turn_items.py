@@ -8,7 +8,7 @@ from palimpsest.core.writing.claims import Claim
 from palimpsest.core.writing.clauses import READ_CHARS
 from palimpsest.domain import Json, SourceMessage
 from palimpsest.domain.ports import Prompt, object_schema
-from palimpsest.features.items.prompts.transcript import numbered
+from palimpsest.features.items.prompts.transcript import numbered_transcript
 
 MOST_ITEMS = 4
 ITEM_CHARS = 240
@@ -30,7 +30,7 @@ SCHEMA = object_schema(items={"type": "array", "maxItems": MOST_ITEMS, "items": 
 
 def prompt(turn: Sequence[int], segment: Sequence[SourceMessage]) -> Prompt:
     """The prompt that asks for the items of a turn."""
-    text = numbered(segment, {at: segment[at].text[:READ_CHARS] for at in turn})
+    text = numbered_transcript(segment, {at: segment[at].text[:READ_CHARS] for at in turn})
     return Prompt("turn_items", INSTRUCTIONS, text, SCHEMA, ANSWER_TOKENS)
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from palimpsest.core.caller.client_table import Asides
-from palimpsest.core.recall.spoken import is_unspoken, newest_spoken, spoken
+from palimpsest.core.recall.human_text import human_text, is_unspoken, newest_spoken
 from palimpsest.domain import Chat, Message
 
 ASIDES = Asides(("note", "told"), (re.compile("go on, or ask\\."),))
@@ -41,7 +41,7 @@ ASIDES = Asides(("note", "told"), (re.compile("go on, or ask\\."),))
     ],
 )
 def test_what_is_said_is_told_from_what_stands_around_it(text: str, said: str) -> None:
-    assert spoken(text, ASIDES) == said
+    assert human_text(text, ASIDES) == said
 
 
 def message(text: str, role: str = "user") -> Message:

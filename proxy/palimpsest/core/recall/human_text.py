@@ -19,7 +19,7 @@ _EMPTY = re.compile(r"<([\w-]{1,40})></\1>")  # as `<command-args></command-args
 ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more than what a client says
 
 
-def spoken(text: str, asides: Asides) -> str:
+def human_text(text: str, asides: Asides) -> str:
     """The part of a text that a person wrote, without what the client added; "": none."""
     said = _unquoted(_without_tags(text, asides.tags).strip())
     if len(said) <= ASIDE_CHARS:
@@ -31,14 +31,14 @@ def spoken(text: str, asides: Asides) -> str:
 
 def is_unspoken(message: Message, asides: Asides) -> bool:
     """Whether a message of the user's is the client's own, as a whole."""
-    return message.role == "user" and bool(message.text.strip()) and not spoken(message.text, asides)
+    return message.role == "user" and bool(message.text.strip()) and not human_text(message.text, asides)
 
 
 def newest_spoken(chat: Chat, asides: Asides) -> tuple[int, str]:
     """The newest message in which a person says something, as an index into `chat.messages`, and what; or -1, ""."""
     for at in range(len(chat.messages) - 1, -1, -1):
         message = chat.messages[at]
-        if message.role == "user" and (said := spoken(message.text, asides)):
+        if message.role == "user" and (said := human_text(message.text, asides)):
             return at, said
     return -1, ""
 
