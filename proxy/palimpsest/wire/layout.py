@@ -8,8 +8,6 @@ other white space, a key that is there twice) is no error: the body is then read
 
 from __future__ import annotations
 
-import json
-import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,13 +18,12 @@ import orjson
 
 from palimpsest.domain import Chat, Json, Layout, Message, PersistentList
 from palimpsest.domain.frozen import frozen
+from palimpsest.wire.json_scan import scan, skip_space
 
 OPENING_BYTES = 64  # of an element: tells those that could be the same
 SEARCHED = 4  # comparisons for each element of the other body, at most: thousands of results may begin alike
 OUTSIDE = -1  # the place of a message that does not stand in the list
 
-_scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode  # numbers need no value here
-_SPACE = re.compile(r"[ \t\n\r]*")
 
 T = TypeVar("T")
 
@@ -210,13 +207,13 @@ def _further(
     stop = at
     while True:
         before = char
-        char = _skip(text, char)
+        char = skip_space(text, char)
         if char == len(text) if ends else text[char] == "]":
             return same, spans, origins, stop
         if count:
             if text[char] != ",":
                 return None
-            char = _skip(text, char + 1)
+            char = skip_space(text, char + 1)
         if text[char] != "{":
             return None
         at += char - before
@@ -231,7 +228,7 @@ def _further(
             char += size if is_ascii else len(body[at : at + size].decode())
             at += size
         else:
-            end = _scan(text, char)[1]
+            end = scan(text, char)[1]
             at += end - char if is_ascii else len(text[char:end].encode())
             char = end
         stop = at
@@ -292,32 +289,32 @@ def _outside(head: bytes, tail: bytes, listed: str) -> Json | None:
 def _members(text: str, listed: str) -> tuple[int, list[tuple[int, int]]] | None:
     """The beginning of a JSON object's list, and the span of each element; None unless it is one list, of objects."""
     found = None
-    at = _skip(text, 0)
+    at = skip_space(text, 0)
     if text[at] != "{":
         return None
-    at = _skip(text, at + 1)
+    at = skip_space(text, at + 1)
     while text[at] != "}":
-        key, stop = _scan(text, at)
-        at = _skip(text, _skip(text, stop) + 1)  # past the colon
+        key, stop = scan(text, at)
+        at = skip_space(text, skip_space(text, stop) + 1)  # past the colon
         if key != listed:
-            stop = _scan(text, at)[1]
+            stop = scan(text, at)[1]
         elif found is not None or text[at] != "[":
             return None
         else:
             spans = []
-            opening, stop = at, _skip(text, at + 1)
+            opening, stop = at, skip_space(text, at + 1)
             while text[stop] != "]":
                 if text[stop] != "{":
                     return None
-                first, stop = stop, _scan(text, stop)[1]
+                first, stop = stop, scan(text, stop)[1]
                 spans.append((first, stop))
-                stop = _skip(text, stop)
+                stop = skip_space(text, stop)
                 if text[stop] == ",":
-                    stop = _skip(text, stop + 1)
+                    stop = skip_space(text, stop + 1)
             found, stop = (opening, spans), stop + 1
-        at = _skip(text, stop)
+        at = skip_space(text, stop)
         if text[at] == ",":
-            at = _skip(text, at + 1)
+            at = skip_space(text, at + 1)
     return found
 
 
@@ -334,8 +331,3 @@ def _in_bytes(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, in
 
     sizes = lengths()
     return [(first, next(sizes)) for first in sizes]
-
-
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at

@@ -17,9 +17,10 @@ from palimpsest.domain.errors import WireError
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Wire
 from palimpsest.wire import compaction, responses
+from palimpsest.wire.json_scan import Span
 from palimpsest.wire.message import OPAQUE_PART, OWN_PREFIX, compacted, objects, text_of
 from palimpsest.wire.responses import TRIGGER
-from palimpsest.wire.splice import Edit, Span, edited, member, spans_of
+from palimpsest.wire.splice import Edit, edited, member, spans_of
 
 PREFIX = OWN_PREFIX
 UNREADABLE = (

@@ -7,8 +7,6 @@ client's stays, and ours stand between them.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -18,11 +16,8 @@ import orjson
 from palimpsest.domain import Chat, Insertion, Layout
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.frozen import frozen
+from palimpsest.wire.json_scan import Span, skip_space, walk
 
-_scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode  # numbers need no value here
-_SPACE = re.compile(r"[ \t\n\r]*")
-
-Span = tuple[int, int]
 Edit = tuple[int, int, str]
 """Characters `start` to `stop` give way to the text."""
 
@@ -100,8 +95,8 @@ def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
     """
     try:
         text = body.decode()
-        start = _skip(text, 0)
-        listed = _one(_walk(text, start), form.listed)
+        start = skip_space(text, 0)
+        listed = _one(walk(text, start), form.listed)
         if listed is None:
             raise ValueError("there are no messages")
         apart = [one for one in insertions if form.instructions and one.role == "system"]
@@ -110,7 +105,7 @@ def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
         if text[listed[0]] == '"':
             edits.append(_into_text(text, listed, beside))
         else:
-            edits += _edits(text, [span for _, span in _walk(text, listed[0])], beside, form)
+            edits += _edits(text, [span for _, span in walk(text, listed[0])], beside, form)
     except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
         raise WireError(f"adding text to the request body: {cause}") from cause
     return edited(text, edits).encode()
@@ -124,7 +119,7 @@ def spans_of(text: str, listed: str) -> list[Span]:
         ValueError: the list is there twice, or the text is no JSON.
     """
     span = member(text, listed)
-    return [place for _, place in _walk(text, span[0])] if span is not None and text[span[0]] == "[" else []
+    return [place for _, place in walk(text, span[0])] if span is not None and text[span[0]] == "[" else []
 
 
 def member(text: str, key: str) -> Span | None:
@@ -134,7 +129,7 @@ def member(text: str, key: str) -> Span | None:
     Raises:
         ValueError: the key is there twice, or the text is no JSON.
     """
-    return _one(_walk(text, _skip(text, 0)), key)
+    return _one(walk(text, skip_space(text, 0)), key)
 
 
 def edited(text: str, edits: Iterable[Edit]) -> str:
@@ -193,7 +188,7 @@ def _by_message(insertions: Iterable[Insertion]) -> Iterator[tuple[int, Iterator
 
 def _beside(text: str, start: int, key: str, insertions: Iterable[Insertion], form: Form) -> Iterator[Edit]:
     """Edits that put texts beside what the object at `start` has under a key, in the form that it has there."""
-    content = _one(_walk(text, start), key)
+    content = _one(walk(text, start), key)
     block = "\n\n".join(insertion.text for insertion in insertions)
     part = _dumps({"type": form.text_part, "text": block})
     if content is None:
@@ -201,7 +196,7 @@ def _beside(text: str, start: int, key: str, insertions: Iterable[Insertion], fo
         return
     first, stop = content
     if text[first] == "[":
-        is_empty = text[_skip(text, first + 1)] == "]"
+        is_empty = text[skip_space(text, first + 1)] == "]"
         at = first + 1 if form.in_front else stop - 1
         comma = "" if is_empty else ","
         yield at, at, part + comma if form.in_front else comma + part
@@ -221,26 +216,6 @@ def _one(members: Iterator[tuple[str, Span]], key: str) -> Span | None:
     if len(found) > 1:
         raise ValueError(f"the key {key!r} is there {len(found)} times")
     return found[0] if found else None
-
-
-def _walk(text: str, at: int) -> Iterator[tuple[str, Span]]:
-    """Key ("" in a list) and place of each value of the object or list that starts at `at`."""
-    is_object = text[at] == "{"
-    at, key = _skip(text, at + 1), ""
-    while text[at] not in "]}":
-        if is_object:
-            key, stop = _scan(text, at)
-            at = _skip(text, _skip(text, stop) + 1)  # past the colon
-        stop = _scan(text, at)[1]
-        yield key, (at, stop)
-        at = _skip(text, stop)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-
-
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
 
 
 def _dumps(value: object) -> str:

@@ -8,10 +8,8 @@ call: models imitate what stands there.
 
 from __future__ import annotations
 
-import json
-import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -19,6 +17,7 @@ import orjson
 from palimpsest.domain import Chat, Json, Message, Trim
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.ports import Wire
+from palimpsest.wire.json_scan import skip_space, walk
 from palimpsest.wire.layout import layout_of
 from palimpsest.wire.message import THOUGHTS, objects, text_of
 
@@ -32,8 +31,6 @@ _REASONING = frozenset({"reasoning", *THOUGHTS})
 _REASONING_FIELDS = ("thinking_blocks", "reasoning_details")  # of chat messages; providers check them against the calls
 _STAYING = frozenset({"configuration_update", "compaction_trigger"})  # items of the Responses wire that are no message
 _LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-_scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode
-_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 def trimmed(trim: Trim, wire: Wire) -> Chat:
@@ -83,7 +80,7 @@ def limited(body: bytes, reply_tokens: int) -> bytes:
     """
     try:
         text = body.decode()
-        for name, first, stop in reversed([*_members(text)]):
+        for name, (first, stop) in reversed([*walk(text, skip_space(text, 0))]):
             if name in _LIMITS and text[first:stop].isdigit() and int(text[first:stop]) > reply_tokens:
                 text = f"{text[:first]}{reply_tokens}{text[stop:]}"
     except (ValueError, IndexError, RecursionError) as cause:
@@ -187,21 +184,3 @@ def _emptied(call: Json, name: str) -> Json:
 def _without_input(part: Any) -> Any:
     is_call = isinstance(part, dict) and part.get("type") == "tool_use" and isinstance(part.get("input"), dict)
     return {**part, "input": {}} if is_call and _is_emptied(orjson.dumps(part["input"]).decode()) else part
-
-
-def _members(text: str) -> Iterable[tuple[str, int, int]]:
-    """Name and place of each value of the object that a text is."""
-    at = _skip(text, _skip(text, 0) + 1)
-    while text[at] != "}":
-        name, stop = _scan(text, at)
-        at = _skip(text, _skip(text, stop) + 1)  # past the colon
-        stop = _scan(text, at)[1]
-        yield name, at, stop
-        at = _skip(text, stop)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-
-
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
