@@ -134,7 +134,7 @@ def system(text: str) -> Json:
 async def look(journal: Journal, messages: Iterable[Json], tenant: str = "acme") -> KnownHistory:
     """What the journal knows of these messages."""
     prints = tuple(print_of(tenant, raw).full for raw in messages)
-    return await journal.seen(Clues(tenant, {LinkKind.MESSAGE: prints, LinkKind.ANSWER: prints}))
+    return await journal.history_of(Clues(tenant, {LinkKind.MESSAGE: prints, LinkKind.ANSWER: prints}))
 
 
 async def newest(journal: Journal, messages: Iterable[Json], tenant: str = "acme") -> Head:

@@ -535,7 +535,7 @@ def test_facts_of_a_user_are_told_at_the_beginning_of_another_conversation_and_g
 async def test_a_request_makes_background_work_give_way(house: House) -> None:
     async with house.running():
         traffic, waiting = house.memory.traffic, asyncio.Event()
-        beside = asyncio.create_task(traffic.beside(waiting.wait()))
+        beside = asyncio.create_task(traffic.run_beside(waiting.wait()))
         await asyncio.sleep(0)
         await house.exchange({"role": "user", "content": "hello"}, answer="Hello.")
         assert await beside is None

@@ -193,7 +193,7 @@ class Pipeline:
         running.add_done_callback(self._traffic.end)
         return running
 
-    async def written(self, turn: str) -> bool:
+    async def wait_until_written(self, turn: str) -> bool:
         """See `TurnTaker`."""
         commit = self._archivist.commit_of(turn)
         if commit is not None:
@@ -465,7 +465,7 @@ class Pipeline:
             self._failed(fault)
             return untouched(b"", Note.FAULT, sent.request.reading.chat.model)
 
-    async def counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+    async def to_be_counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
         """What to have counted of a request that is only to be counted; see `Preparer`."""
         arrival, model = self._arrivals.of(headers, body, wire), ""
         try:

@@ -168,7 +168,7 @@ async def test_best_linked_conversations_come_first_and_named_ones_always(journa
         links = (*asked.turn.links, (LinkKind.CLIENT_ID, 1000 + n))
         await journal.write([replace(asked, turn=replace(asked.turn, links=links))])
     prints = tuple(print_of("acme", raw).full for raw in (common, user("own 2")))
-    seen = await journal.seen(Clues("acme", {LinkKind.MESSAGE: prints, LinkKind.CLIENT_ID: (1001,)}))
+    seen = await journal.history_of(Clues("acme", {LinkKind.MESSAGE: prints, LinkKind.CLIENT_ID: (1001,)}))
     found = {head.conversation for head in seen.heads}
     assert {"c-1", "c-2", "c-11", "c-10"} <= found
     assert len(found) == 8
@@ -191,7 +191,7 @@ async def test_one_message_of_its_own_outweighs_what_newer_conversations_share(j
 
 async def test_prints_of_another_kind_are_no_clue(journal: Journal) -> None:
     await journal.write([record(HELLO)])
-    seen = await journal.seen(Clues("acme", {LinkKind.CALL: (print_of("acme", HELLO[1]).full,)}))
+    seen = await journal.history_of(Clues("acme", {LinkKind.CALL: (print_of("acme", HELLO[1]).full,)}))
     assert seen.links == ()
 
 
@@ -200,7 +200,7 @@ async def test_side_request_is_journalled_without_head_or_memory(journal: Journa
     await journal.write([asked])
     answer = heard(asked, "A fine title")
     await journal.write(answers=[replace(answer, answer=replace(answer.answer, links=((LinkKind.ECHO, 77),)))])
-    seen = await journal.seen(Clues("acme", {LinkKind.ECHO: (77,)}))
+    seen = await journal.history_of(Clues("acme", {LinkKind.ECHO: (77,)}))
     assert [(link.kind, link.role, link.conversation) for link in seen.links] == [(LinkKind.ECHO, Role.SIDE, "c-1")]
     assert seen.heads == ()
     assert await journal.pending() == 0
@@ -586,7 +586,7 @@ async def test_conversations_of_another_user_are_no_continuation_and_those_of_no
     fingerprint = print_of("acme", user("hello")).full
 
     async def linked(name: str) -> set[str]:
-        seen = await journal.seen(Clues("acme", {LinkKind.MESSAGE: (fingerprint,)}, name))
+        seen = await journal.history_of(Clues("acme", {LinkKind.MESSAGE: (fingerprint,)}, name))
         assert {head.conversation for head in seen.heads} == {link.conversation for link in seen.links}
         return {link.conversation for link in seen.links}
 
@@ -602,7 +602,7 @@ async def test_whose_key_is_for_some_continues_nothing_of_others(journal: Journa
     fingerprint = print_of("acme", user("hello")).full
 
     async def linked(name: str, *, is_of_users: bool, scope: str | None) -> set[str]:
-        seen = await journal.seen(Clues("acme", {LinkKind.MESSAGE: (fingerprint,)}, name, is_of_users, scope))
+        seen = await journal.history_of(Clues("acme", {LinkKind.MESSAGE: (fingerprint,)}, name, is_of_users, scope))
         assert {head.conversation for head in seen.heads} == {link.conversation for link in seen.links}
         return {link.conversation for link in seen.links}
 

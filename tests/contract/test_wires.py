@@ -233,5 +233,5 @@ def test_of_a_stream_cut_at_any_byte_only_the_end_is_held_back(path: str) -> Non
         rest = ear.feed(stream[at:])
         forwarded = first if first < at else at + rest
         assert b"data: [DONE]\n\n".endswith(stream[forwarded:]) and forwarded < len(stream)
-        told.add(repr(WIRES[path].reply(*ear.heard())))
+        told.add(repr(WIRES[path].reply(*ear.payloads())))
     assert len(told) == 1 and REPLY.text in told.pop()

@@ -591,7 +591,7 @@ def test_whatever_happens_blocks_are_repeated_as_they_were_and_nothing_is_told_t
         if decision.block is None:
             continue
         said[carriers[decision.anchor].text] = decision.block.text
-        before = told_statements(stored.block.text for stored in decision.replayed.standing)
+        before = told_statements(stored.block.text for stored in decision.replayed.visible)
         for statement, holds in told_statements([decision.block.text]).items():
             is_overruled = " home: " in statement and not statement.endswith(f": {told_value(HOME.fact, before)}")
             assert before.get(statement) is not holds or is_overruled

@@ -29,7 +29,7 @@ async def test_a_request_stops_what_gives_way_to_it() -> None:
             stopped.set()
         return "done"
 
-    beside = asyncio.create_task(traffic.beside(work()))
+    beside = asyncio.create_task(traffic.run_beside(work()))
     await begun.wait()
     traffic.begin()
     assert await beside is None
@@ -40,7 +40,7 @@ async def test_work_that_no_request_stops_is_done() -> None:
     async def work() -> str:
         return "done"
 
-    assert await Traffic().beside(work()) == "done"
+    assert await Traffic().run_beside(work()) == "done"
 
 
 async def test_who_waits_for_work_and_is_cancelled_ends_it() -> None:
@@ -53,7 +53,7 @@ async def test_who_waits_for_work_and_is_cancelled_ends_it() -> None:
         finally:
             stopped.set()
 
-    beside = asyncio.create_task(Traffic().beside(work()))
+    beside = asyncio.create_task(Traffic().run_beside(work()))
     await begun.wait()
     beside.cancel()
     await asyncio.wait((beside,))

@@ -16,7 +16,7 @@ STREAM = (b"Content-Type", b"text/event-stream; charset=utf-8")
 
 
 def said(ear: ResponseTap) -> str | None:
-    message = reply(*ear.heard()).message
+    message = reply(*ear.payloads()).message
     return message.text if message else None
 
 
@@ -73,7 +73,7 @@ def test_of_a_longer_stream_the_end_is_found() -> None:
 def test_of_a_longer_body_the_end_is_found_and_nothing_kept() -> None:
     ear = ResponseTap([(b"content-length", b"%d" % len(BODY))], 20)
     assert (ear.feed(BODY[:-1]), ear.feed(BODY[-1:])) == (len(BODY) - 1, 0)
-    assert ear.overflowed and ear.heard() == ([], False)
+    assert ear.overflowed and ear.payloads() == ([], False)
 
 
 def test_a_stream_cut_in_an_event_leaves_what_was_heard() -> None:
@@ -86,9 +86,9 @@ def test_a_tap_that_is_told_to_stop_keeps_nothing_and_still_holds_the_end_back()
     ear = ResponseTap([STREAM], 1000)
     ear.feed(EVENTS[0])
     ear.stop()
-    assert ear.overflowed and ear.heard() == ([], True)
+    assert ear.overflowed and ear.payloads() == ([], True)
     assert ear.feed(EVENTS[1] + DONE) == len(EVENTS[1])
-    assert ear.heard() == ([], True)
+    assert ear.payloads() == ([], True)
 
 
 def test_a_whole_answer_whose_tap_was_stopped_says_nothing() -> None:

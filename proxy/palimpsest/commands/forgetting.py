@@ -145,7 +145,7 @@ def _unretire(given: argparse.Namespace) -> int:
     async def unretire(commands: Commands) -> int:
         retiring = commands.archive.retiring
         if given.id is None:
-            listed = await retiring.listed()
+            listed = await retiring.list_retirements()
             if not listed:
                 aside.print("nothing is retired")
             for one in listed:

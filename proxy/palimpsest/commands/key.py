@@ -66,7 +66,7 @@ def _list(given: argparse.Namespace) -> int:
     from palimpsest.commands import data_folder
     from palimpsest.memory.operation.proxy_keys import KeyService, key_json
 
-    keys = data_folder.run(quiet_policy(given), lambda database: KeyService(database, time.time).listed())
+    keys = data_folder.run(quiet_policy(given), lambda database: KeyService(database, time.time).list_keys())
     if given.json:
         return terminal.print_json({"keys": [key_json(key) for key in keys]})
     out = terminal.console()
@@ -91,7 +91,7 @@ def _revoke(given: argparse.Namespace) -> int:
 
     async def revoke(database: Engine) -> ProxyKey | None:
         keys = KeyService(database, time.time)
-        key = next((key for key in await keys.listed() if key.id == given.id), None)
+        key = next((key for key in await keys.list_keys() if key.id == given.id), None)
         if key is None:
             aside.print(f"palimpsest: there is no key {given.id}; palimpsest key list shows them all")
             return None

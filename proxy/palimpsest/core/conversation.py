@@ -123,7 +123,7 @@ class Rules:
         """Keys the fingerprints of one tenant."""
         return tenant_key(self.secret, tenant)
 
-    def named(self, name: str) -> str:
+    def stored_name(self, name: str) -> str:
         """A name in the form in which it is stored, and compared with what is stored."""
         return stored_name(name, self.secret, self.policy.archive.redact)
 
@@ -220,7 +220,7 @@ def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
     """Find the conversation that the request continues, and name what the client did to it."""
     reading, speaker, chat = request.reading, request.speaker, request.reading.chat
     prints, key, note = reading.history_prints, rules.key(speaker.tenant), None
-    shape = shape_of(chat, reading.instruction_prints, request.user_agent, rules.named, reading.tools_tokens)
+    shape = shape_of(chat, reading.instruction_prints, request.user_agent, rules.stored_name, reading.tools_tokens)
     intent = intent_of(chat, rules.signals)
     try:
         if request.follows and (continuation := follows(reading, request.follows, speaker)) is not None:
@@ -296,7 +296,7 @@ def _diagnosed(request: Request, rules: Rules, past: _Past, view: View | None) -
     if drops_blocks:
         replayed = replace(replayed, repeated=())
     blocks = SeenBlocks(
-        replayed.standing_tokens,
+        replayed.visible_tokens,
         replayed.occurrences.union(*(block.occurrences for block in compacted)),
         [block.text for block in (*compacted, *(() if drops_blocks else replayed.blocks))],
     )
@@ -403,7 +403,7 @@ def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, current: Cur
         decision.conversation,
         is_whole=not facts.since,
         is_answered=block is not None and block.kind is BlockKind.RECALL,
-        statements=told_statements(stored.block.text for stored in decision.replayed.standing),
+        statements=told_statements(stored.block.text for stored in decision.replayed.visible),
         visible=frozenset(chain(reading.history_fulls, held)),
         quoted=block.occurrences if block else (),
         question=newest_question(chat, rules.signals.asides),

@@ -100,7 +100,7 @@ class Decision:
     @property
     def billed(self) -> Added:
         """What blocks add to the whole prompt, including earlier ones that the provider holds."""
-        standing = self.replayed.standing_tokens
+        standing = self.replayed.visible_tokens
         held = standing - self.replayed.tokens
         return Added(standing + self._new_tokens, self.own_tokens - held, standing)
 

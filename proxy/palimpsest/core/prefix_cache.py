@@ -107,7 +107,7 @@ def _change_by_us(decision: Decision, head: Head) -> int | None:
     """The first message of the request before whose block is gone, in front of which there is a new one, or that was
     left out.
     """
-    standing = {stored.occurrence for stored in decision.replayed.standing}
+    standing = {stored.occurrence for stored in decision.replayed.visible}
     gone = (head.index_of(stored.occurrence) for stored in head.blocks if stored.occurrence not in standing)
     places = [at for at in gone if at is not None]
     if decision.block is not None and decision.anchor >= 0:

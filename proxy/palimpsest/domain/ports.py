@@ -225,7 +225,7 @@ class Preparer(Protocol):
             CompactionRefused: the client sent a compaction item of ours that it cannot go on from.
         """
 
-    async def counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+    async def to_be_counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
         """What to have counted of a request that is only to be counted. Never raises."""
 
     def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
@@ -261,7 +261,7 @@ class TurnTaker(Preparer, Protocol):
             WireError: it can never be read.
         """
 
-    async def written(self, turn: str) -> bool:
+    async def wait_until_written(self, turn: str) -> bool:
         """Wait a while until the answer to a turn is on the disk; False: it is not yet."""
 
 

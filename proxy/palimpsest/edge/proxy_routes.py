@@ -233,7 +233,7 @@ class ProxyRoutes:
             async with self._copies.copy(sent, headers) as body:
                 if self._state is not None:
                     await self._state.check_body(key, headers, body)
-                prepared = Prepared(b"") if body is None else await self._pipeline.counted(headers, body, counted)
+                prepared = Prepared(b"") if body is None else await self._pipeline.to_be_counted(headers, body, counted)
                 if prepared.body in (b"", body):
                     return Outgoing(prepared, headers, sent)
             plain = [header for header in headers if header[0] != b"content-encoding"]

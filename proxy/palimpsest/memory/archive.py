@@ -115,7 +115,7 @@ class Archive:
         if self._keys is not None:
             self._keys.forget()
 
-    def made(self, make: Callable[[Archive], T]) -> T:
+    def service(self, make: Callable[[Archive], T]) -> T:
         """The service of a feature over this archive, made at the first call."""
         if make not in self._made:
             self._made[make] = make(self)

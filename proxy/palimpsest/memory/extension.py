@@ -48,7 +48,7 @@ class Extension:
         """What is not as it should be, in words that name nobody."""
         return ()
 
-    def written(self) -> None:
+    def note_written(self) -> None:
         """Turns were written."""
 
     async def apply(self, policy: Policy) -> None:

@@ -423,12 +423,12 @@ class MemoryService:
         if self._indexer is not None:
             self._indexer.wake()
         for one in self._extensions.values():
-            one.written()
+            one.note_written()
 
     def _learn(self, turn: Turn, prompt_tokens: int) -> None:
         """Take in how many tokens the upstream counted for the prompt of a turn."""
         self.tokens.learn(turn.model, turn.tokens, prompt_tokens)
-        self.windows.answered(turn.upstream, turn.model, prompt_tokens)
+        self.windows.note_answered(turn.upstream, turn.model, prompt_tokens)
 
 
 def _behind(pending: int) -> str:

@@ -36,7 +36,7 @@ class Traffic:
         self._under_way -= 1
         self._ended_at = monotonic()
 
-    async def beside(self, work: Coroutine[Any, Any, T]) -> T | None:
+    async def run_beside(self, work: Coroutine[Any, Any, T]) -> T | None:
         """Do background work, and return its result; None: a request stopped it, within milliseconds."""
         task = asyncio.create_task(work)
         self._giving_way.add(task)

@@ -99,7 +99,7 @@ class KeptMemory:
             listener.feed(rest[stop:])
             listener.finish(ending)
             await listener.committed()
-            if not await self._taker().written(turn):
+            if not await self._taker().wait_until_written(turn):
                 raise Away("turns cannot be written in time")
 
 
@@ -129,9 +129,9 @@ class KeepingPreparer:
         """See `Preparer`."""
         return self._pipeline.listener_for(method, path)
 
-    async def counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+    async def to_be_counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
         """See `Preparer`."""
-        return await self._pipeline.counted(headers, body, wire)
+        return await self._pipeline.to_be_counted(headers, body, wire)
 
     async def prepare(
         self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None, turn: str = ""

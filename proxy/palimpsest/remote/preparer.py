@@ -51,7 +51,7 @@ class RemotePreparer:
         """See `Preparer`."""
         return None
 
-    async def counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+    async def to_be_counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
         """See `Preparer`; as the client sent it."""
         return Prepared(body, model=model_of(body) if self._needs_model else "")
 

@@ -153,7 +153,7 @@ class Journal:
     def __repr__(self) -> str:
         return f"<Journal {self._database!r}>"
 
-    async def seen(self, clues: Clues) -> KnownHistory:
+    async def history_of(self, clues: Clues) -> KnownHistory:
         """Which stored conversations left these clues, and how the likeliest of them stood last."""
         wanted = {(kind, fingerprint) for kind, prints in clues.prints.items() for fingerprint in prints}
         asked = ids(dict.fromkeys(fingerprint for _, fingerprint in sorted(wanted)))

@@ -215,7 +215,7 @@ class _Call:
 
     def _tell_answer(self, tap: ResponseTap) -> None:
         """Set the attributes that the answer tells."""
-        payloads, streamed = tap.heard()
+        payloads, streamed = tap.payloads()
         account = account_of(payloads, streamed)
         self._told |= {
             "gen_ai.response.id": account.id or None,

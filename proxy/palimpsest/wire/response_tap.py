@@ -61,7 +61,7 @@ class ResponseTap:
         self._tap.stop()
         self._room_bytes = -1
 
-    def heard(self) -> tuple[list[bytes], bool]:
+    def payloads(self) -> tuple[list[bytes], bool]:
         """What `reply` takes: the payloads so far, and whether they are events."""
         return self._payloads + self._tap.close(), self.streamed
 

@@ -44,7 +44,7 @@ def test_a_block_goes_with_its_anchor() -> None:
 def test_a_block_that_the_provider_holds_counts_and_is_not_sent_again() -> None:
     replayed = replay(places("user"), replace(lineage((-1,)), held=(0, 1)))
     assert (replayed.repeated, replayed.held) == ((), (StoredBlock(100, BLOCK),))
-    assert (replayed.tokens, replayed.standing_tokens, replayed.occurrences) == (0, 7, frozenset({1, 2}))
+    assert (replayed.tokens, replayed.visible_tokens, replayed.occurrences) == (0, 7, frozenset({1, 2}))
 
 
 def test_a_block_goes_when_the_text_of_its_anchor_changed() -> None:

@@ -152,12 +152,12 @@ async def test_what_is_not_in_use_cannot_be_retired_and_what_is_unknown_cannot_b
     receipt = await retired(retiring, Target(tenant="acme", user="ann"))
     assert await retiring.preview(Target(tenant="acme", user="ann")) is None
     assert await retiring.retire(Target(tenant="acme", user="ann")) is None
-    assert [one["id"] for one in await retiring.listed()] == [receipt["id"]]
-    assert await retiring.listed("globex") == []
+    assert [one["id"] for one in await retiring.list_retirements()] == [receipt["id"]]
+    assert await retiring.list_retirements("globex") == []
     assert await retiring.undo("r-unknown") is None
     assert await retiring.undo(receipt["id"], "globex") is None
     clock.now += DAYS * DAY_SECONDS
-    assert await retiring.listed() == []
+    assert await retiring.list_retirements() == []
     assert await retiring.undo(receipt["id"]) is None
 
 

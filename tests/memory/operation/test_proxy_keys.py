@@ -56,9 +56,9 @@ async def test_keys_differ_and_are_listed_with_those_that_are_gone(database: Dat
     for name in ("one", "two", "three"):
         clock.now += 1
         secrets.add((await desk.create(name))[0])
-    await desk.revoke((await desk.listed())[0].id)
+    await desk.revoke((await desk.list_keys())[0].id)
     assert len(secrets) == 3
-    assert [(key.name, key.revoked_at is None) for key in await desk.listed()] == [
+    assert [(key.name, key.revoked_at is None) for key in await desk.list_keys()] == [
         *(("three", False), ("two", True), ("one", True))
     ]
     assert await desk.revoke("k-unknown") is None
@@ -79,7 +79,7 @@ async def test_keys_differ_and_are_listed_with_those_that_are_gone(database: Dat
 async def test_what_cannot_be_used_is_said(database: Database, given: dict[str, str], words: str) -> None:
     with pytest.raises(PolicyError, match=words):
         await KeyService(database, Clock(1_000.0)).create(**given)  # type: ignore[arg-type]
-    assert await KeyService(database, Clock(1_000.0)).listed() == []
+    assert await KeyService(database, Clock(1_000.0)).list_keys() == []
 
 
 def test_a_tenant_is_named_as_in_the_policy_or_as_it_is_stored() -> None:

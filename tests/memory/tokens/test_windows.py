@@ -46,41 +46,41 @@ def test_unknown_model_has_the_default(windows: Windows) -> None:
 
 def test_refusal_overrules_table_default_and_list_but_not_the_operator(windows: Windows) -> None:
     for model in ("gpt-4o", "nobody-knows", "mine-1"):
-        windows.listed("up", model, 4096)
-        windows.refused("up", model, 2048)
-        windows.listed("up", model, 8192)
+        windows.note_listed("up", model, 4096)
+        windows.note_refused("up", model, 2048)
+        windows.note_listed("up", model, 8192)
     assert windows.of("up", "gpt-4o") == windows.of("up", "nobody-knows") == 2048
     assert windows.of("up", "mine-1") == 9000
 
 
 def test_list_overrules_the_table(windows: Windows) -> None:
-    windows.listed("up", "gpt-4o", 4096)
+    windows.note_listed("up", "gpt-4o", 4096)
     assert windows.of("up", "gpt-4o") == 4096
 
 
 def test_what_one_upstream_shows_says_nothing_of_another(windows: Windows) -> None:
-    windows.refused("up", "nobody-knows", 2048)
+    windows.note_refused("up", "nobody-knows", 2048)
     assert windows.of("elsewhere", "nobody-knows") == DEFAULT
 
 
 def test_longer_prompt_that_is_answered_corrects_what_was_learnt(windows: Windows) -> None:
-    windows.answered("up", "nobody-knows", 10**6)
+    windows.note_answered("up", "nobody-knows", 10**6)
     assert windows.of("up", "nobody-knows") == DEFAULT
-    windows.refused("up", "nobody-knows", 2048)
-    windows.answered("up", "nobody-knows", 2000)
+    windows.note_refused("up", "nobody-knows", 2048)
+    windows.note_answered("up", "nobody-knows", 2000)
     assert windows.of("up", "nobody-knows") == 2048
-    windows.answered("up", "nobody-knows", 3000)
+    windows.note_answered("up", "nobody-knows", 3000)
     assert windows.of("up", "nobody-knows") == 3000
 
 
 def test_what_was_learnt_is_forgotten_after_a_day(windows: Windows, clock: Clock) -> None:
-    windows.refused("up", "nobody-knows", 2048)
+    windows.note_refused("up", "nobody-knows", 2048)
     clock.now = LEARNT_SECONDS
     assert windows.of("up", "nobody-knows") == DEFAULT
 
 
 def test_so_many_models_are_learnt_and_no_more(windows: Windows) -> None:
     for number in range(MAX_LEARNT + 1):
-        windows.refused("up", f"m-{number}", 2048)
+        windows.note_refused("up", f"m-{number}", 2048)
     assert windows.of("up", "m-0") == DEFAULT and windows.of("up", "m-1") == 2048
     assert f"{MAX_LEARNT} learnt" in repr(windows)

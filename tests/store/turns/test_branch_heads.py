@@ -26,7 +26,7 @@ async def say(journal: Journal, asked: Record, answer: str, id: int) -> None:
 
 async def named(journal: Journal, id: int, tenant: str = "acme") -> list[Head]:
     """The heads of the turns that gave this answer."""
-    seen = await journal.seen(Clues(tenant, {LinkKind.REPLY: (id,)}))
+    seen = await journal.history_of(Clues(tenant, {LinkKind.REPLY: (id,)}))
     return [head for head in seen.heads if head.turn in {link.turn for link in seen.links}]
 
 
@@ -126,6 +126,6 @@ async def test_a_turn_writes_what_it_adds_and_the_head_is_the_same_however_long_
 async def test_the_answer_of_a_side_request_led_to_no_head(journal: Journal) -> None:
     await say(journal, record([user("one")]), "first", 101)
     await say(journal, record([user("sum up")], role=Role.SIDE), "a summary", 102)
-    seen = await journal.seen(Clues("acme", {LinkKind.REPLY: (102,)}))
+    seen = await journal.history_of(Clues("acme", {LinkKind.REPLY: (102,)}))
     assert [head.turn for head in seen.heads] != [link.turn for link in seen.links]
     assert await named(journal, 102) == []

@@ -30,23 +30,23 @@ class Replay:
         return sum(stored.block.tokens for _, stored in self.repeated)
 
     @property
-    def standing_tokens(self) -> int:
+    def visible_tokens(self) -> int:
         """Tokens of all blocks that the model sees."""
         return self.tokens + sum(stored.block.tokens for stored in self.held)
 
     @property
-    def standing(self) -> tuple[StoredBlock, ...]:
+    def visible(self) -> tuple[StoredBlock, ...]:
         """The blocks that the model sees, in the order of the conversation."""
         return (*self.held, *(stored for _, stored in self.repeated))
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        return tuple(stored.block for stored in self.standing)
+        return tuple(stored.block for stored in self.visible)
 
     @property
     def occurrences(self) -> frozenset[int]:
         """The messages that these blocks quote."""
-        return frozenset(occurrence for stored in self.standing for occurrence in stored.block.occurrences)
+        return frozenset(occurrence for stored in self.visible for occurrence in stored.block.occurrences)
 
 
 def replay(places: Sequence[int], lineage: Lineage) -> Replay:

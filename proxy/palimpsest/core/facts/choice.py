@@ -89,7 +89,7 @@ def fact_query(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Polic
         return None
     lineage, speaker, head = diagnosis.lineage, diagnosis.speaker, diagnosis.lineage.head
     reach = speaker.reach(policy.memory.reach)
-    tell = [stored for stored in replayed.standing if stored.block.facts]
+    tell = [stored for stored in replayed.visible if stored.block.facts]
     is_owed = not (tell or lineage.held or lost_occurrences(lineage))
     is_first = lineage.event is Event.START or (is_owed and _human_messages(chat) <= FIRST_MESSAGES)
     is_whole = is_first or lineage.restores or policy.memory.placement == "system" or policy.facts.policy == "all"

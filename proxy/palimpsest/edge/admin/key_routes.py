@@ -94,7 +94,7 @@ class KeyRoutes(Routes):
 
     @operation("GET /keys", "List all keys", for_operator=True)
     async def list(self, _call: Call[Nothing]) -> Keys:
-        return Keys([KeyShown(**key_json(key)) for key in await self._keys.listed()])
+        return Keys([KeyShown(**key_json(key)) for key in await self._keys.list_keys()])
 
     @operation("POST /keys", "Create a key", status=201, for_operator=True)
     async def create(self, call: Call[NewKey]) -> KeyMade:

@@ -133,7 +133,7 @@ class LinkRoutes(Routes):
             listener.feed(rest[stop:])
             listener.finish(ending)
             await listener.committed()
-            if not await self._parts.preparer.written(turn):
+            if not await self._parts.preparer.wait_until_written(turn):
                 raise Refused(503, NOT_YET)
         return LinkedTurn(turn)
 

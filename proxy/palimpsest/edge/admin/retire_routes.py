@@ -106,7 +106,7 @@ class RetireRoutes(Routes):
 
     @operation("GET /retirements", "List retirements that can be undone", replies=Retirements)
     async def listed(self, call: Call[OfTenant]) -> dict[str, Any]:
-        return {"retirements": await self._archive.retiring.listed(call.asked.tenant)}
+        return {"retirements": await self._archive.retiring.list_retirements(call.asked.tenant)}
 
     @operation(
         "DELETE /retirements/{retirement}", "Undo a retirement", replies=Undone, missing=NOT_KNOWN, in_turn=False

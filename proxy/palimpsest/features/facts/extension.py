@@ -27,7 +27,7 @@ class FactsExtension(Extension):
     def troubles(self) -> Iterable[str]:
         return (SET_ASIDE,) if self._extraction.has_set_aside else ()
 
-    def written(self) -> None:
+    def note_written(self) -> None:
         self._extraction.wake()
 
     def _may_extract(self) -> bool:

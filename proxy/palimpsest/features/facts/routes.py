@@ -98,7 +98,7 @@ class FactRoutes(Routes):
 
     @property
     def _facts(self) -> Facts:
-        return self._archive.made(Facts.of)
+        return self._archive.service(Facts.of)
 
     @operation("POST /facts/rebuild", "Extract the facts of all messages again", status=202, for_operator=True)
     async def rebuild(self, _call: Call[Nothing]) -> Rebuilding:

@@ -30,7 +30,7 @@ NOTHING = "nothing is known of this"
 
 def toolset(archive: Archive, policy: Policy, off_for: frozenset[str]) -> Toolset:
     """The tools for facts of an archive; see `Feature.toolset`."""
-    return _Offered(FactTools(archive.made(Facts.of), policy, off_for)).all()
+    return _Offered(FactTools(archive.service(Facts.of), policy, off_for)).all()
 
 
 class _Offered:

@@ -178,7 +178,7 @@ class Prober:
                 try:
                     if self._clock() - (await self.live()).until >= pause:
                         tried_at = monotonic()
-                        await traffic.beside(self._round(count, traffic, counts))
+                        await traffic.run_beside(self._round(count, traffic, counts))
                 except MemoryFault as fault:  # the store says so itself
                     log.warning("memory could not be probed now", reason=str(fault))
             await asyncio.sleep(min(self._look_seconds, pause) * random.uniform(0.5, 1.5))  # workers start together

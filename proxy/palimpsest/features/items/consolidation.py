@@ -267,7 +267,7 @@ class Consolidator:
         for row, queue in queues.items():
             if left := [items[other] for other in queue if items[other].id not in gone]:
                 asked.append(verdict_on(row, left))
-        return [found for found in await self._batches.beside(asyncio.gather(*asked)) if found is not None]
+        return [found for found in await self._batches.run_beside(asyncio.gather(*asked)) if found is not None]
 
     async def _evict(self, tenant: int, user: str, outcome: Outcome, dry_run: bool) -> None:
         """Evict items of a user beyond the capacity; whoever names none is one user of the tenant."""

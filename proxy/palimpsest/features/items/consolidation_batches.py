@@ -80,7 +80,7 @@ class Batches:
         await asyncio.sleep(REST_SECONDS)
         return result
 
-    async def beside(self, work: Awaitable[T]) -> T:
+    async def run_beside(self, work: Awaitable[T]) -> T:
         """Wait for long work while this process keeps the lock."""
         task = asyncio.ensure_future(work)
         try:

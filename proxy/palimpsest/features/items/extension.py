@@ -50,7 +50,7 @@ class ItemsExtension(Extension):
         if (items.writer, items.recall) != ("off", "off"):
             tasks["items"] = ItemKeeper.of(memory.archive, self._writer).run
         if (items.writer, items.when) != ("off", "off"):
-            consolidator = memory.archive.made(Consolidator.of)
+            consolidator = memory.archive.service(Consolidator.of)
             tasks["consolidation"] = Schedule(
                 consolidator, memory.database, lambda: self._policy, memory.counts, memory.clock
             ).run

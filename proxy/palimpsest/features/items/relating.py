@@ -86,7 +86,7 @@ class Relater:
             return found
         parts = [items[start : start + ASKED_ITEMS] for start in range(0, len(items), ASKED_ITEMS)]
         asked = asyncio.gather(*(judge.relate(part, tenant) for part in parts))
-        for related in await self._batches.beside(asked):
+        for related in await self._batches.run_beside(asked):
             for item, edges in related.items():
                 found[item] = frozenset(
                     edge for edge in edges if not any(relations.is_hidden(node, people) for node in edge.nodes)

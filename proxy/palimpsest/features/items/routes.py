@@ -194,7 +194,7 @@ class ConsolidationRoutes(Routes):
 
     @property
     def _consolidator(self) -> Consolidator:
-        return self._archive.made(Consolidator.of)
+        return self._archive.service(Consolidator.of)
 
     @operation("GET /items", "List items of mid-term memory")
     async def items(self, call: Call[Items]) -> ItemPage:

@@ -103,7 +103,7 @@ class Forgetting:
             if selected is None:
                 await self._finish()
                 return None
-            planned = await self._selection.counted(selected.plans)
+            planned = await self._selection.count_rows(selected.plans)
             erased = Erased()
             mark = functools.partial(self._mark, selected.target, erased)
             erase = functools.partial(self._erase, erased)

@@ -86,7 +86,7 @@ class Retiring:
             if selected is None:
                 return None
             found, at = selected.plans, selected.at
-            counted = await self._selection.counted(found)
+            counted = await self._selection.count_rows(found)
             key, until = f"r-{secrets.token_hex(8)}", at + DAYS * DAY_SECONDS
             tenant = found[0].tenant if len(found) == 1 else 0
             row = await self._database.transact(functools.partial(begin, key=key, tenant=tenant, at=at, until=until))
@@ -131,7 +131,7 @@ class Retiring:
         log.info("a retirement was undone", messages=messages)
         return {"id": key, "what": "undone retirement", "at": _time(self._clock()), "messages": messages}
 
-    async def listed(self, tenant: str = "") -> list[Json]:
+    async def list_retirements(self, tenant: str = "") -> list[Json]:
         """Retirements that can still be undone, newest first. `tenant` "": of all."""
         await self._database.open()
         found = await self._database.ask(functools.partial(retirements, tenant=tenant, now=self._clock()))

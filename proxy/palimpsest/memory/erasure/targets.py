@@ -113,9 +113,9 @@ class Selection:
         """
         await self._database.open()
         found = await self.plans(await self.as_stored(target), now)
-        return Preview(len(found), await self.counted(found)) if found else None
+        return Preview(len(found), await self.count_rows(found)) if found else None
 
-    async def counted(self, found: Sequence[Plan]) -> dict[str, int]:
+    async def count_rows(self, found: Sequence[Plan]) -> dict[str, int]:
         """Rows by store, summed over tenants."""
         summed: Counter[str] = Counter()
         for plan in found:

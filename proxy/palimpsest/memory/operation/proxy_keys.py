@@ -72,7 +72,7 @@ class KeyService:
         await self._database.transact(partial(proxy_keys.add, key=key, digest=digest_of(secret.encode())))
         return secret, key
 
-    async def listed(self) -> list[ProxyKey]:
+    async def list_keys(self) -> list[ProxyKey]:
         """
         All keys, the newest first.
 

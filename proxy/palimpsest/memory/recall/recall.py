@@ -127,7 +127,7 @@ class Recall:
             self._expected.add(embedding)  # the event loop itself would forget it
             embedding.add_done_callback(self._expected.discard)
 
-    async def named(self, tenant: str, memories: Sequence[int]) -> tuple[Candidate, ...]:
+    async def reminders(self, tenant: str, memories: Sequence[int]) -> tuple[Candidate, ...]:
         """The passages with these ids, as reminders; what was forgotten meanwhile is left out."""
         found = await self._database.ask(lambda ask: _memories(ask, tenant, dict.fromkeys(memories, 0)))
         return tuple(Candidate(found[id], 1.0, is_reminder=True) for id in memories if id in found)

@@ -201,7 +201,7 @@ class Archivist:
             committed.set_result(None)
             return committed
         self._unanswered.remove(turn.id)
-        payloads, streamed = ([], False) if tap is None or ending in NO_ANSWER else tap.heard()
+        payloads, streamed = ([], False) if tap is None or ending in NO_ANSWER else tap.payloads()
         if tap is not None and tap.deaf_because:
             self._counts.fault("overhear")
             log.warning("an answer could not be read", reason=tap.deaf_because)

@@ -112,7 +112,7 @@ class Decider:
             async with asyncio.timeout(LATE_SECONDS):  # from now on: to be read alone may have taken longer
                 if isinstance(lookup, Continuation):
                     return await self._journal.head(lookup)
-                return await self._journal.seen(lookup)
+                return await self._journal.history_of(lookup)
         if was_forwarded:
             if isinstance(lookup, Foreseen):  # only said, and not waited for: what is continued is still looked up
                 return None
@@ -127,7 +127,7 @@ class Decider:
                 case StoredMessages():
                     return await self._journal.messages(lookup.tenant, lookup.occurrences)
                 case Reminders():
-                    return await self._recall.named(lookup.tenant, lookup.memories)
+                    return await self._recall.reminders(lookup.tenant, lookup.memories)
                 case FactQuery():
                     return await self._journal.current_facts(lookup, self._clock())
                 case Query():

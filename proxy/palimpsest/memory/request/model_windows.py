@@ -40,7 +40,7 @@ class ModelWindows:
         """Whether the operator or the upstream said what it is."""
         return self._windows.is_shown(upstream, model)
 
-    def refused(self, upstream: str, model: str, refusal: TooLong, own_tokens: int, sent_tokens: int) -> int:
+    def note_refused(self, upstream: str, model: str, refusal: TooLong, own_tokens: int, sent_tokens: int) -> int:
         """
         Learn the window of a model from a refusal, and return it, tokens.
 
@@ -54,7 +54,7 @@ class ModelWindows:
             named = refusal.window_tokens
             most = named or self._windows.of(upstream, model)
             tokens = most if named and sent_tokens > named else min(most, own_tokens)
-            self._windows.refused(upstream, model, max(1, tokens))
+            self._windows.note_refused(upstream, model, max(1, tokens))
         return self._windows.of(upstream, model)
 
     def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
@@ -67,7 +67,7 @@ class ModelWindows:
         for model, tokens in windows_in(body).items():
             for api in Api:
                 if (upstream := choose(self._policy.upstreams, model, api)) is not None:
-                    self._windows.listed(upstream.name, model, tokens)
+                    self._windows.note_listed(upstream.name, model, tokens)
 
 
 class _ListListener:
@@ -83,7 +83,7 @@ class _ListListener:
 
     def finish(self, ending: Ending) -> None:
         if ending is Ending.COMPLETE:
-            payloads: Sequence[bytes] = self._tap.heard()[0]
+            payloads: Sequence[bytes] = self._tap.payloads()[0]
             self._take(b"".join(payloads))
 
     async def committed(self) -> Mapping[str, str | int]:

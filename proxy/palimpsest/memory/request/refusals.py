@@ -67,7 +67,7 @@ class Refusals:
         decision, model = sent.decision, sent.request.reading.chat.model
         own_tokens, added_tokens = decision.own_tokens, decision.added.tokens
         sent_tokens = own_tokens + added_tokens + decision.diagnosis.pressure.reply_tokens
-        window = self._windows.refused(sent.upstream, model, refusal, own_tokens, sent_tokens)
+        window = self._windows.note_refused(sent.upstream, model, refusal, own_tokens, sent_tokens)
         again = decision.bare(Note.TOO_LONG, window)
         if self._trims:
             request = replace(sent.request, window_tokens=window, is_window_shown=True)

@@ -109,7 +109,7 @@ class RequestReader:
         whose = (rules.signals, tenants, secret, arrival.key, tenant)
         speaker = identify(arrival.named, credentials, chat.raw, *whose)
         if speaker.user or speaker.scope:
-            speaker = replace(speaker, user=rules.named(speaker.user), scope=rules.named(speaker.scope))
+            speaker = replace(speaker, user=rules.stored_name(speaker.user), scope=rules.stored_name(speaker.scope))
         if not tenant:
             self._warn_of_no_tenant(credentials)
             return UntouchedRequest(Note.NO_TENANT, chat.model)

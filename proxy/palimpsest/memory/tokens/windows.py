@@ -83,17 +83,17 @@ class Windows:
         patterns = self._policy.window_tokens
         return any(fnmatchcase(model, pattern) for pattern in patterns) or self._fresh((upstream, model)) is not None
 
-    def refused(self, upstream: str, model: str, tokens: int) -> None:
+    def note_refused(self, upstream: str, model: str, tokens: int) -> None:
         """An upstream refused a prompt: its window is this, or, where it names none, at most this."""
         self._put((upstream, model), _Learnt(tokens, self._clock(), is_refusal=True))
 
-    def listed(self, upstream: str, model: str, tokens: int) -> None:
+    def note_listed(self, upstream: str, model: str, tokens: int) -> None:
         """A list of models says so; what a refusal showed holds against it."""
         learnt = self._fresh((upstream, model))
         if learnt is None or not learnt.is_refusal:
             self._put((upstream, model), _Learnt(tokens, self._clock(), is_refusal=False))
 
-    def answered(self, upstream: str, model: str, tokens: int) -> None:
+    def note_answered(self, upstream: str, model: str, tokens: int) -> None:
         """A prompt of so many tokens, as the upstream counted, was answered: what was learnt and is less is wrong."""
         learnt = self._fresh((upstream, model))
         if learnt is not None and tokens > learnt.tokens:

@@ -32,7 +32,7 @@ class SecretMark:
         key = blake2b(self._secret()).digest()  # a key has at most 64 bytes
         return blake2b(PURPOSE, key=key, digest_size=MARK_BYTES).digest()
 
-    def stands(self, ask: Ask, doing: str) -> bool:
+    def is_set(self, ask: Ask, doing: str) -> bool:
         """
         Whether it is the database's; False: that has none yet.
 

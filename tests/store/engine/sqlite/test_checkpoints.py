@@ -23,7 +23,7 @@ async def test_log_that_a_reader_needs_is_emptied_when_the_reader_has_gone(tmp_p
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM t").fetchall()
         await connection.rows("INSERT INTO t VALUES (1)")
-        checkpoints.written()
+        checkpoints.note_written()
         await asyncio.sleep(0.3)
         assert log.stat().st_size > 0, "the reader has to see the table as it was"
     async with asyncio.timeout(PATIENCE_SECONDS):

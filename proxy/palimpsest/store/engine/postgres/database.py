@@ -198,14 +198,14 @@ def password_in(file: Path | None) -> str | None:
 
 def _keep_to(mark: SecretMark, doing: str, connection: ServerConnection) -> None:
     """
-    See `SecretMark.stands`.
+    See `SecretMark.is_set`.
 
     Raises:
         MemoryFault: as there.
     """
-    if not mark.stands(partial(read, connection), doing):
+    if not mark.is_set(partial(read, connection), doing):
         in_transaction(mark.put, None)(connection)
-        mark.stands(partial(read, connection), doing)
+        mark.is_set(partial(read, connection), doing)
 
 
 class _Lane:

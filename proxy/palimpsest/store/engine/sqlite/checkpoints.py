@@ -38,7 +38,7 @@ class Checkpoints:
         self._writes = 0
         self._moving: asyncio.Task[None] | None = None
 
-    def written(self) -> None:
+    def note_written(self) -> None:
         self._writes += 1
         if self._moving is None or self._moving.done():
             self._moving = asyncio.create_task(self._move())

@@ -205,7 +205,7 @@ class Database:
             with self._watch("writing"):
                 result = await writer.run(in_transaction(work))
         self.writes += 1
-        self._checkpoints.written()
+        self._checkpoints.note_written()
         return result
 
     async def truncate_log(self, attempts: int = TRUNCATE_ATTEMPTS) -> bool:
@@ -318,9 +318,9 @@ class Database:
             await self._version(writer)
         if (mark := self._mark) is not None:
             doing = f"opening {self.path}"
-            if not await writer.run(lambda connection: mark.stands(FileTransaction(connection).read, doing)):
+            if not await writer.run(lambda connection: mark.is_set(FileTransaction(connection).read, doing)):
                 await writer.run(in_transaction(mark.put))
-                await writer.run(lambda connection: mark.stands(FileTransaction(connection).read, doing))
+                await writer.run(lambda connection: mark.is_set(FileTransaction(connection).read, doing))
 
     async def _version(self, writer: Connection) -> int:
         """The version of the file: `VERSION`, or 0 without tables."""
