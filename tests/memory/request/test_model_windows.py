@@ -41,7 +41,7 @@ def test_upstream_is_chosen_by_model_and_by_the_api_that_the_client_speaks() -> 
 )
 def test_refusal_shows_a_window(refusal: TooLong, learnt: int) -> None:
     known = windows()
-    assert known.refused("local", "mine-1", refusal, own_tokens=9000, sent_tokens=10_000) == learnt
+    assert known.note_refused("local", "mine-1", refusal, own_tokens=9000, sent_tokens=10_000) == learnt
     assert known.of("local", "mine-1") == learnt
 
 
