@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import orjson
 import pytest
 import structlog
 from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.history.link_keys import NEWEST_CLUES
 from palimpsest.domain import Ending, Json, Note, RawHeaders
 from palimpsest.domain.ports import Clock, Listener, Prepared, Vectors
+from palimpsest.edge.key_limits import KeyLimits
 from palimpsest.features.registry import FEATURES
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits
 from palimpsest.memory.request.decider import LATE_SECONDS
@@ -23,10 +27,11 @@ from palimpsest.memory.request.sized_executor import INLINE_BYTES
 from palimpsest.memory.service import HEAVY_THREADS, LocalModel, MemoryService
 from palimpsest.pipeline import Pipeline
 from palimpsest.scripted import ScriptedUpstream
-from palimpsest.settings.policy import Policy
+from palimpsest.settings.policy import KeyPolicy, Policy
 from palimpsest.store.turns.reminders import remind
 from palimpsest.telemetry.metrics import Metrics
 from palimpsest.wire import chat
+from palimpsest.wire.json_body import read_object
 
 from tests.core.driving import client_table
 from tests.memory.test_service import Model
@@ -102,7 +107,7 @@ class House:
 
     async def prepare(self, *messages: Json, headers: RawHeaders = HEADERS) -> tuple[bytes, Prepared]:
         body = orjson.dumps({"model": "gpt-4o", "messages": messages, "stream": True})
-        return body, await self.pipeline.prepare(headers, body, chat)
+        return body, await self.pipeline.prepare(ReceivedRequest(headers, body, None), chat)
 
     async def exchange(self, *messages: Json, answer: str) -> Prepared:
         """A whole turn, answered and written."""
@@ -298,11 +303,30 @@ async def test_late_request_that_fails_is_a_turn_that_is_lost(house: House) -> N
     assert rows(house.data, TURNS) == [] and house.metric("palimpsest_turns_lost_total 1.0")
 
 
+async def test_a_body_is_parsed_once_whoever_asks_for_its_object(patient: House) -> None:
+    parsed: list[str] = []
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is read_object.__code__:
+            parsed.append(event)
+
+    body = orjson.dumps({"model": "gpt-4o", "messages": [user(FERRY)], "user": "ada"})
+    sent = ReceivedRequest(HEADERS, body, KeyPolicy(name="acme", key_env="K", users=("ada",)))
+    async with patient.running():
+        sys.setprofile(look)
+        try:
+            await KeyLimits(client_table()).check(sent)
+            prepared = await patient.pipeline.prepare(sent, chat)
+        finally:
+            sys.setprofile(None)
+    assert (len(parsed), sent.model, prepared.model) == (1, "gpt-4o", "gpt-4o")
+
+
 async def test_deadline_runs_from_when_the_request_arrived(patient: House) -> None:
     async with patient.running():
         body = orjson.dumps({"model": "gpt-4o", "messages": [user(FERRY)]})
         arrived = asyncio.get_running_loop().time() - 2 * PATIENT_MS / 1000
-        prepared = await patient.pipeline.prepare(HEADERS, body, chat, arrived)
+        prepared = await patient.pipeline.prepare(ReceivedRequest(HEADERS, body, None), chat, arrived)
         assert (prepared.body, said(prepared, "note")) == (body, "deadline")
         await hear(prepared, FERRY)
         await patient.written(1)
@@ -321,7 +345,7 @@ async def test_late_request_that_cannot_be_read_keeps_nobody_waiting(house: Hous
     async with house.running():
         with house.busy():
             body = b"[" + b" " * 2 * INLINE_BYTES
-            prepared = await house.pipeline.prepare(HEADERS, body, chat)
+            prepared = await house.pipeline.prepare(ReceivedRequest(HEADERS, body, None), chat)
             assert (prepared.body, said(prepared, "note")) == (body, "deadline")
             listener = listening(prepared)
         listener.finish(Ending.COMPLETE)

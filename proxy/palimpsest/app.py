@@ -372,6 +372,7 @@ class _Proxy:
             readiness_probe=readiness_probe,
             policies=self._reload,
             preparer=pipeline,
+            keyring=access.keys,
             open_turns=self._open_turns,
             key_of=partial(tenant_key, self._secret),
             default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",

@@ -22,6 +22,7 @@ from palimpsest.core.archive.turns import bare_turn, turn_of, unsent_turn
 from palimpsest.core.caller.admission import is_unknown_mode
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.conversation import FAILED, FAULTS, Request, Rules
 from palimpsest.core.decision import Decision
 from palimpsest.core.reading import Reading
@@ -43,7 +44,7 @@ from palimpsest.domain.ports import Clock, Listener, Passage, Prepared, Tracer, 
 from palimpsest.memory.recording.attempt import Attempt, UnreadAttempts
 from palimpsest.memory.recording.deferred_turn import DeferredTurn
 from palimpsest.memory.recording.memory_spans import search_span, tell_search
-from palimpsest.memory.request.arrival import Arrival, Arrivals
+from palimpsest.memory.request.arrival import Arrival, arrival_of, sender_of
 from palimpsest.memory.request.compactions import CompactionAnswer, Compactions, WrittenOut
 from palimpsest.memory.request.decider import LATE_SECONDS, Decider
 from palimpsest.memory.request.forwarding import prepared, rendered, untouched
@@ -57,7 +58,6 @@ from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.metrics import Metrics
 from palimpsest.telemetry.tracing import NO_TRACER, TRACEPARENT
 from palimpsest.upstream.routing import needs_model
-from palimpsest.wire.json_body import model_of
 from palimpsest.wire.own_compaction import may_hold
 
 TAKE_SECONDS = 10.0  # to read a turn that passed elsewhere, and to write it: whoever brings it comes again
@@ -98,7 +98,7 @@ class Pipeline:
         self._policy = policy
         self._keeps_unlinked = keeps_unlinked
         self._rules = Rules(policy, signals, secret, memory.tokens.text, generation, off_for, trusts_machine)
-        self._arrivals = Arrivals(self._rules, keyring)
+        self._keyring = keyring
         self._archivist = memory.archivist
         self._reminders = memory.reminders
         self._traffic = memory.traffic
@@ -136,10 +136,10 @@ class Pipeline:
         return self._windows.listener_for(method, path)
 
     async def prepare(
-        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None, turn: str = ""
+        self, request: ReceivedRequest, wire: Wire, arrived: float | None = None, turn: str = ""
     ) -> Prepared:
         """Prepare one request of a memory endpoint; see `Preparer`."""
-        arrival = self._arrivals.of(headers, body or b"", wire)
+        arrival, body = arrival_of(request, wire, self._rules), request.body
         if body is None:
             return self._counted_by_note(self._too_large(arrival))
         items = None
@@ -159,13 +159,15 @@ class Pipeline:
             self._metrics.request("", "", str(fields["note"]))
         return prepared
 
-    def tenant_of(self, headers: RawHeaders) -> str:
-        """The tenant of a request with these headers; "": nobody is named."""
-        return self._arrivals.tenant_of(headers)
+    def tenant_of(self, request: ReceivedRequest) -> str:
+        """The tenant of a request; "": nobody is named."""
+        return sender_of(request, self._rules)
 
     async def take(self, passage: Passage) -> Callable[[int, RawHeaders], Listener] | None:
         """See `TurnTaker`."""
-        arrival = self._arrivals.of(passage.headers, passage.body, passage.wire, key=passage.key, tenant=passage.tenant)
+        key = self._keyring.of_digest(passage.key) if passage.key else self._keyring.find(passage.headers)
+        request = ReceivedRequest(passage.headers, passage.body, key)
+        arrival = arrival_of(request, passage.wire, self._rules, passage.tenant)
         if "" in self._rules.off_for or arrival.mode is not Mode.ON:
             return None
         if self._archivist.is_failing or not self._archivist.room.has_turn(len(passage.body)):
@@ -206,13 +208,13 @@ class Pipeline:
         """The request with what memory adds, its items as they came; never raises."""
         try:
             if "" in self._rules.off_for:
-                return untouched(arrival.body, Note.DISABLED, await self._model(arrival.body))
+                return untouched(arrival.body, Note.DISABLED, await self._model(arrival))
             if arrival.mode is Mode.OFF:
-                return untouched(arrival.body, self._off(arrival), await self._model(arrival.body))
+                return untouched(arrival.body, self._off(arrival), await self._model(arrival))
             return await self._traced(self._attempt(arrival, arrived, turn, items))
         except Exception as fault:  # the outermost guard: what is beside the decisions may fail as well
             self._failed(fault)
-            return untouched(arrival.body, Note.FAULT, await self._model(arrival.body))
+            return untouched(arrival.body, Note.FAULT, await self._model(arrival))
 
     def _too_large(self, arrival: Arrival) -> Prepared:
         """A request whose body is longer than memory reads."""
@@ -278,7 +280,7 @@ class Pipeline:
     async def _outgrows(self, attempt: Attempt) -> bool:
         """Whether a body looks longer than its model's window: forwarded as it is, it would be refused."""
         arrival = attempt.arrival
-        model = await asyncio.to_thread(model_of, arrival.body)
+        model = await self._named_model(arrival)
         upstream = self._windows.upstream_of(model, arrival.wire, arrival.headers)
         return len(arrival.body) > LEAST_BYTES_PER_TOKEN * self._windows.of(upstream, model)
 
@@ -290,7 +292,7 @@ class Pipeline:
         if arrival.mode is Mode.ON:
             attempt.late = self._archivist.expect(len(body))
         try:
-            model = await self._model(body)
+            model = await self._model(arrival)
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
@@ -322,7 +324,7 @@ class Pipeline:
             if attempt.late is not None:
                 self._unread.remove(attempt.late)
                 attempt.late.settle(attempt.turn, is_lost)
-        return untouched(attempt.arrival.body, Note.FAULT, await self._model(attempt.arrival.body))
+        return untouched(attempt.arrival.body, Note.FAULT, await self._model(attempt.arrival))
 
     async def _remember(self, attempt: Attempt) -> Prepared:
         """
@@ -337,7 +339,7 @@ class Pipeline:
         turn_id = attempt.turn_id if arrival.mode is Mode.ON else ""
         read = await self._reader.read(arrival, LATE_SECONDS, turn_id)
         if isinstance(read, UntouchedRequest):
-            return untouched(arrival.body, read.note, read.model or await self._model(arrival.body))
+            return untouched(arrival.body, read.note, read.model or await self._model(arrival))
         request, upstream = self._request(read, arrival, attempt.compacted)
         read_ms = 1000 * (perf_counter() - begun)
         has_earlier = True
@@ -465,21 +467,22 @@ class Pipeline:
             self._failed(fault)
             return untouched(b"", Note.FAULT, sent.request.reading.chat.model)
 
-    async def to_be_counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+    async def to_be_counted(self, request: ReceivedRequest, wire: Wire) -> Prepared:
         """What to have counted of a request that is only to be counted; see `Preparer`."""
-        arrival, model = self._arrivals.of(headers, body, wire), ""
+        arrival, model = arrival_of(request, wire, self._rules), ""
+        body = arrival.body
         try:
-            model = await self._model(body)
+            model = await self._model(arrival)
             if "" in self._rules.off_for or arrival.mode is Mode.OFF:
                 return Prepared(body, model=model)
             read = await self._reader.read(arrival, LATE_SECONDS)
             if isinstance(read, UntouchedRequest):
                 return Prepared(body, model=model)
-            request, _ = self._request(read, arrival)
-            decision = await self._decider.decide_bare(request, math.inf)
+            asked, _ = self._request(read, arrival)
+            decision = await self._decider.decide_bare(asked, math.inf)
             if isinstance(decision, Decision) and decision.view is not None:
                 body = decision.sent.chat.body
-            return Prepared(body, model=request.reading.chat.model)
+            return Prepared(body, model=asked.reading.chat.model)
         except WireError:
             self._metrics.fault("unreadable")
         except Exception as fault:  # a guard, as in `prepare`
@@ -511,8 +514,12 @@ class Pipeline:
         self._metrics.fault("pipeline")
         log.error("memory failed, the request goes on", where="pipeline", fault=type(fault).__name__, exc_info=True)
 
-    async def _model(self, body: bytes) -> str:
+    async def _model(self, arrival: Arrival) -> str:
         """The model that a body names, where an upstream must be chosen by it and nothing else is to be read."""
-        if not self._needs_model or len(body) <= INLINE_BYTES:
-            return model_of(body) if self._needs_model else ""
-        return await asyncio.to_thread(model_of, body)  # not behind what others have to read
+        return await self._named_model(arrival) if self._needs_model else ""
+
+    @staticmethod
+    async def _named_model(arrival: Arrival) -> str:
+        if len(arrival.body) <= INLINE_BYTES:
+            return arrival.request.model
+        return await asyncio.to_thread(lambda: arrival.request.model)  # not behind what others have to read

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import uvicorn
 from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Ending, RawHeaders
 from palimpsest.domain.ports import Prepared, Wire
 from palimpsest.edge.http import Connection
@@ -65,10 +66,9 @@ class ScriptedPipeline:
     def __post_init__(self) -> None:
         self.permit.set()
 
-    async def prepare(
-        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
-    ) -> Prepared:
-        self.prepared.append((headers, body))
+    async def prepare(self, request: ReceivedRequest, wire: Wire, arrived: float | None = None) -> Prepared:
+        body = request.body
+        self.prepared.append((request.headers, body))
         return Prepared(body or b"" if self.body is None else self.body, (NOTE,), self.model, self._listen)
 
     async def counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Json, ProxyKey
 from palimpsest.edge.key_limits import INLINE_BYTES, KeyLimits, NotAllowed
 from palimpsest.settings.policy import KeyPolicy
@@ -16,7 +17,8 @@ ANYBODY = ProxyKey(id="k", shown="plm_", name="n", tenant="key:acme")
 
 
 async def check(key: ProxyKey | KeyPolicy | None, headers: Json, body: bytes | None = None) -> None:
-    await LIMITS.check(key, [(name.encode(), value.encode()) for name, value in headers.items()], body)
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await LIMITS.check(ReceivedRequest(raw, body, key))
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-palimpsest-user": "eve"}, {"x-palimpsest-scope": "lab"}])

@@ -15,6 +15,7 @@ import brotli  # type: ignore[import-untyped]
 import orjson
 import pytest
 from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Ending, Json, RawHeaders, TooLong
 from palimpsest.domain.ports import Body, Prepared, Wire
 from palimpsest.edge.proxy_routes import ProxyRoutes
@@ -189,16 +190,14 @@ async def test_where_the_model_decides_what_cannot_be_read_is_refused(
 class Adding(ScriptedPipeline):
     """Adds to every request, and takes it out again where that is too long."""
 
-    async def prepare(
-        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
-    ) -> Prepared:
-        prepared = await super().prepare(headers, body, wire)
+    async def prepare(self, request: ReceivedRequest, wire: Wire, arrived: float | None = None) -> Prepared:
+        prepared = await super().prepare(request, wire)
         bare = replace(prepared, body=b"", headers=((b"x-palimpsest-note", b"too-long"),))
 
         async def without(_: TooLong) -> Prepared:
             return bare
 
-        return replace(prepared, body=(body or b"") + b" ", without=without)
+        return replace(prepared, body=(request.body or b"") + b" ", without=without)
 
 
 async def test_request_that_is_too_long_with_what_was_added_goes_once_more_as_the_client_sent_it(
@@ -235,9 +234,7 @@ class Watched(bytes):
 class Rewriting(ScriptedPipeline):
     """Forwards a watched body, of which it keeps nothing."""
 
-    async def prepare(
-        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
-    ) -> Prepared:
+    async def prepare(self, request: ReceivedRequest, wire: Wire, arrived: float | None = None) -> Prepared:
         return Prepared(Watched(BODY + b" "), (NOTE,))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from palimpsest.domain.errors import WireError
-from palimpsest.wire.json_body import model_of, object_in, positive, read_object
+from palimpsest.wire.json_body import object_in, positive, read_object
 
 NONE = [b"", b"{", b"[]", b'"text"', b"7", b"null", b"\xff", b'{"a": 1} {"b": 2}']
 
@@ -20,11 +20,6 @@ def test_what_is_no_object_is_refused_as_a_request_and_empty_as_a_piece_of_an_an
 
 def test_an_object_is_read_as_it_stands() -> None:
     assert read_object(b' {"a": [1.5, null]} ') == object_in(b'{"a": [1.5, null]}') == {"a": [1.5, None]}
-
-
-def test_a_model_is_named_by_a_text_or_not_at_all() -> None:
-    assert model_of(b'{"model": "gpt-4o"}') == "gpt-4o"
-    assert [model_of(body) for body in (b'{"model": 7}', b'{"input": "x"}', *NONE)] == [""] * (2 + len(NONE))
 
 
 @pytest.mark.parametrize(("value", "limit"), [(1, 1), (0, None), (-1, None), (True, None), (1.0, None), ("1", None)])

@@ -30,6 +30,7 @@ from palimpsest.domain import (
 from palimpsest.domain.frozen import frozen
 
 if TYPE_CHECKING:
+    from palimpsest.core.caller.received import ReceivedRequest
     from palimpsest.wire.layout import KnownBody
 
 T = TypeVar("T")
@@ -94,10 +95,7 @@ class Listener(Protocol):
 
     async def committed(self) -> Mapping[str, str | int]:
         """
-        Wait until what `finish` handed over is committed, or the wait for the commit is over.
-
-        Returns:
-            What the log line of the request says of the answer.
+        Wait until what `finish` handed over is committed, or that takes too long: what the log line says of the answer.
         """
 
 
@@ -108,12 +106,13 @@ class Wire(Protocol):
     LISTED: str  # the body's key for its list of messages
     FOLDS: bool  # several elements of that list may make one message
 
-    def parse(self, body: bytes, known: KnownBody | None = None) -> Chat:
+    def parse(self, body: bytes, known: KnownBody | None = None, raw: Json | None = None) -> Chat:
         """
         Read a request.
 
         Args:
             known: what of this very body was read before.
+            raw: the JSON object that it is; None: it is read here.
 
         Raises:
             WireError: it is none that we understand; pass it on untouched.
@@ -121,18 +120,12 @@ class Wire(Protocol):
 
     def render(self, chat: Chat, insertions: Sequence[Insertion]) -> bytes:
         """
-        The body with text added to its messages; without insertions the client's very bytes.
-
-        Raises:
-            WireError: text cannot be added without doubt about what the body means; pass it on untouched.
+        The body with text added to its messages, else the client's very bytes; `WireError`: its meaning is in doubt.
         """
 
     def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
         """
-        Read the recorded payloads of an answer; never raises.
-
-        Args:
-            payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
+        Read the recorded payloads of an answer, events if `streamed`, else the pieces of one JSON body; never raises.
         """
 
 
@@ -211,13 +204,13 @@ class Preparer(Protocol):
     """Prepares requests before they go upstream; implemented by the pipeline."""
 
     async def prepare(
-        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None, turn: str = ""
+        self, request: ReceivedRequest, wire: Wire, arrived: float | None = None, turn: str = ""
     ) -> Prepared:
         """
         What to forward instead, what to add to the answer, and who listens to it. Whatever fails, it goes on.
 
         Args:
-            body: None where it is larger than memory reads; it is forwarded as it was sent.
+            request: without a body where that is larger than memory reads; it is forwarded as it was sent.
             arrived: when the request was there, by the event loop's clock: the deadline runs from then. None: now.
             turn: its id; "": a new one.
 
@@ -225,7 +218,7 @@ class Preparer(Protocol):
             CompactionRefused: the client sent a compaction item of ours that it cannot go on from.
         """
 
-    async def to_be_counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+    async def to_be_counted(self, request: ReceivedRequest, wire: Wire) -> Prepared:
         """What to have counted of a request that is only to be counted. Never raises."""
 
     def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
@@ -290,12 +283,7 @@ class Span(Protocol):
         """Mark as failed; `kind` is `error.type`."""
 
     def end(self, at_ns: int | None = None) -> None:
-        """
-        End.
-
-        Args:
-            at_ns: Unix nanoseconds; None: now.
-        """
+        """End, at these Unix nanoseconds or now."""
 
 
 class Tracer(Protocol):
@@ -310,20 +298,10 @@ class Tracer(Protocol):
         """Whether the operator wants messages in spans."""
 
     def span(self, kind: SpanKind, name: str, parent: str, attributes: Attributes) -> Span:
-        """
-        Begin a span.
-
-        Args:
-            parent: W3C trace context; "" begins a trace.
-        """
+        """Begin a span below a W3C trace context; "" begins a trace."""
 
     def complete(self, work: Callable[[], None], size_bytes: int) -> None:
-        """
-        Complete a span with what takes time; where it would take long, on a thread of the tracer's.
-
-        Args:
-            size_bytes: of what is to be read.
-        """
+        """Complete a span with what takes time; where there is much to be read, on a thread of the tracer's."""
 
     async def close(self) -> None: ...
 
@@ -355,15 +333,7 @@ class Assistant(Protocol):
     """A language model that helps memory in one role; implemented by `assist.model`."""
 
     async def answer(self, prompt: Prompt, tenant: str) -> Json:
-        """
-        What the model says, as the prompt's schema has it.
-
-        Args:
-            tenant: whose messages these are; it is only counted.
-
-        Raises:
-            AssistFault: there is no such answer. Nothing else is raised, but when this is cancelled.
-        """
+        """What the model says, as the prompt's schema has it; raises `AssistFault` where there is no such answer."""
 
 
 class Assistants(Protocol):

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import allows, user_and_project
-from palimpsest.core.caller.proxy_keys import Key
-from palimpsest.domain import Json, RawHeaders
-from palimpsest.domain.errors import WireError
-from palimpsest.wire.json_body import read_object
+from palimpsest.core.caller.received import ReceivedRequest
+from palimpsest.domain import Json
 
 INLINE_BYTES = 64 * 1024  # parsed in less than a millisecond
 
@@ -27,22 +25,12 @@ class KeyLimits:
     def __init__(self, signals: Signals) -> None:
         self._signals = signals
 
-    async def check(self, key: Key | None, headers: RawHeaders, body: bytes | None = None) -> None:
-        """
-        Refuse a request for a user or project that its key does not cover.
-
-        Args:
-            key: of the caller.
-            headers: names in lower case.
-            body: decoded; None where memory does not read it.
-
-        Raises:
-            NotAllowed: it names somebody, or a project, that the key is not for.
-        """
+    async def check(self, request: ReceivedRequest) -> None:
+        """Refuse a request for a user or project that its key does not cover, by `NotAllowed`."""
+        key = request.key
         if key is None or not (key.users or key.scopes):
             return
-        named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-        user, scope = user_and_project(named, await parsed(body or b""), self._signals, key)
+        user, scope = user_and_project(request.named, await fields_of(request), self._signals, key)
         if not allows(key, user, ""):
             raise NotAllowed(_words("user", user, key.users))
         if not allows(key, "", scope):
@@ -53,11 +41,8 @@ def _words(what: str, name: str, allowed: Sequence[str]) -> str:
     return f"this key is not for {what} {name!r}; allowed: {', '.join(allowed)}, or naming none"
 
 
-async def parsed(body: bytes) -> Json:
-    """A body that cannot be read names nobody: memory cannot read it either."""
-    try:
-        if len(body) <= INLINE_BYTES:
-            return read_object(body) if body else {}
-        return await asyncio.to_thread(read_object, body)
-    except WireError:
-        return {}
+async def fields_of(request: ReceivedRequest) -> Json:
+    """`ReceivedRequest.fields`, read on a thread where that takes long."""
+    if len(request.body or b"") <= INLINE_BYTES:
+        return request.fields
+    return await asyncio.to_thread(lambda: request.fields)

@@ -14,11 +14,10 @@ from collections.abc import Callable
 
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import tenant_key, whose
-from palimpsest.core.caller.proxy_keys import Key
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.history.link_keys import reply_links
-from palimpsest.domain import RawHeaders
 from palimpsest.domain.errors import MemoryFault, WireError
-from palimpsest.edge.key_limits import parsed
+from palimpsest.edge.key_limits import fields_of
 from palimpsest.store.journal import Journal
 from palimpsest.wire.kept import is_stateless, provider_references
 
@@ -57,12 +56,7 @@ class ProviderState:
         self._secret = secret
 
     def check_path(self, method: str, path: str, *, switches: bool) -> None:
-        """
-        Refuse a path that reaches state which keys do not share.
-
-        Raises:
-            StateNotShared: the path, or a WebSocket, could reach what the provider stores.
-        """
+        """Refuse a path, or a WebSocket, that could reach state which keys do not share, by `StateNotShared`."""
         if switches or not is_stateless(method, path):
             raise StateNotShared(
                 403,
@@ -71,21 +65,14 @@ class ProviderState:
                 f"keys of this proxy; if they may see each other's data, set {SETTING}",
             )
 
-    async def check_body(self, key: Key | None, headers: RawHeaders, body: bytes | None) -> None:
-        """
-        Args:
-            key: of the caller.
-            body: decoded; None where it is too large for that.
-
-        Raises:
-            StateNotShared: it refers to what the provider stores for others, or cannot be read.
-        """
-        if body is None:
+    async def check_body(self, request: ReceivedRequest) -> None:
+        """Refuse a body that refers to what the provider stores for others, or cannot be read, by `StateNotShared`."""
+        if request.body is None:
             raise StateNotShared(
                 413, "request_too_large", "the compressed request is too large to be checked; send a smaller one"
             )
         try:
-            named = await asyncio.to_thread(provider_references, body)
+            named = await asyncio.to_thread(provider_references, request.body)
         except WireError as cause:
             raise StateNotShared(400, "invalid_request_error", str(cause)) from cause
         if named.fields:
@@ -95,7 +82,7 @@ class ProviderState:
                 f"{', '.join(named.fields)} refers to what the provider stores for any key of this proxy; send the "
                 f"content itself, or set {SETTING}",
             )
-        if named.answers and not await self._are_own(key, headers, body, named.answers):
+        if named.answers and not await self._are_own(request, named.answers):
             raise StateNotShared(
                 400,
                 "previous_response_not_found",
@@ -103,11 +90,12 @@ class ProviderState:
                 f"that was archived; send the history itself, or set {SETTING}",
             )
 
-    async def _are_own(self, key: Key | None, headers: RawHeaders, body: bytes, ids: tuple[str, ...]) -> bool:
+    async def _are_own(self, request: ReceivedRequest, ids: tuple[str, ...]) -> bool:
+        key = request.key
         if key is None or key.read_only:
             return False
-        tenant, named = key.tenant, {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-        user, scope = map(self._stored, whose(named, await parsed(body), self._signals, key))
+        tenant = key.tenant
+        user, scope = map(self._stored, whose(request.named, await fields_of(request), self._signals, key))
         prints = {fingerprint for _, fingerprint in reply_links(ids, tenant_key(self._secret, tenant))}
         try:
             async with asyncio.timeout(CHECK_SECONDS):

@@ -15,7 +15,8 @@ from urllib.parse import parse_qs
 import structlog
 from starlette.types import Receive, Scope, Send
 
-from palimpsest.core.caller.proxy_keys import Key, ProxyKeys
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Ending, Mode, RawHeaders
 from palimpsest.domain.errors import CompactionRefused, NotServed, UpstreamUnreachable
 from palimpsest.domain.frozen import frozen
@@ -37,7 +38,7 @@ from palimpsest.telemetry.tracing import NO_SPAN, NO_TRACER
 from palimpsest.upstream.routing import needs_model
 from palimpsest.upstream.upgraded import UpgradedAnswer
 from palimpsest.wire import responses
-from palimpsest.wire.json_body import MAX_BODY_BYTES, model_of
+from palimpsest.wire.json_body import MAX_BODY_BYTES
 from palimpsest.wire.refusal import refusal_of
 from palimpsest.wire.registry import counting_wire_of, wire_of
 
@@ -113,11 +114,11 @@ class ProxyRoutes:
                 self._answered(relay.status)
 
     async def _answer(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
-        key = self._keyring.find(headers)
+        request = ReceivedRequest(headers, None, self._keyring.find(headers))
         if _STRANGE_PATH.search(path):
             text = "the path contains //, dot segments or backslashes, or does not start with /; send it without"
             await relay.refuse(400, "invalid_path", text)
-        elif self._keyring.refuses(headers, key):
+        elif self._keyring.refuses(headers, request.key):
             if self._keyring.is_complete:
                 text = (
                     "no key that is good here: send one of this proxy's keys as authorization: Bearer, or as x-api-key"
@@ -139,10 +140,10 @@ class ProxyRoutes:
             room.begin()
             try:
                 if self._limits is not None:
-                    await self._limits.check(key, headers)
+                    await self._limits.check(request)
                 if self._state is not None:
                     self._state.check_path(scope["method"], path, switches=can_switch(scope))
-                await self._forward(scope, path, key, headers, upload, relay)
+                await self._forward(scope, path, request, upload, relay)
             except ClientGone:
                 pass
             except CompactionRefused as refused:
@@ -158,14 +159,13 @@ class ProxyRoutes:
             finally:
                 room.end()
 
-    async def _forward(
-        self, scope: Scope, path: str, key: Key | None, headers: RawHeaders, upload: Upload, relay: Relay
-    ) -> None:
+    async def _forward(self, scope: Scope, path: str, request: ReceivedRequest, upload: Upload, relay: Relay) -> None:
         socket: SocketMemory | None = None
         if self._joins_sockets and can_switch(scope) and wire_of("POST", path) is responses:
-            headers = [header for header in headers if header[0] != EXTENSIONS]
-            socket = SocketMemory(self._pipeline, key, headers, self._limits, self._state)
-        outgoing = await self._prepare(scope["method"], path, key, headers, upload)
+            headers = [header for header in request.headers if header[0] != EXTENSIONS]
+            request = ReceivedRequest(headers, None, request.key)
+            socket = SocketMemory(self._pipeline, request, self._limits, self._state)
+        outgoing = await self._prepare(scope["method"], path, request, upload)
         query = scope["query_string"].decode("latin-1")
         relay.take(outgoing.prepared)
         answer: UpstreamAnswer | None = None
@@ -208,8 +208,9 @@ class ProxyRoutes:
         finally:
             relay.end(Ending.CLIENT_GONE)  # unless it ended otherwise before
 
-    async def _prepare(self, method: str, path: str, key: Key | None, headers: RawHeaders, upload: Upload) -> Outgoing:
+    async def _prepare(self, method: str, path: str, request: ReceivedRequest, upload: Upload) -> Outgoing:
         """Prepare a request with memory. Its body is read whole if memory or routing needs it, or else streamed."""
+        headers = request.headers
         if _declared_bytes(headers) > self._limit_bytes:
             raise BodyTooLarge
         if (wire := wire_of(method, path)) is not None:
@@ -217,11 +218,12 @@ class ProxyRoutes:
             async with self._copies.copy(sent, headers) as body:
                 if body is None and self._needs_model:
                     raise _unreadable()
+                whole = request.with_body(body)
                 if self._state is not None:
-                    await self._state.check_body(key, headers, body)
+                    await self._state.check_body(whole)
                 if self._limits is not None:
-                    await self._limits.check(key, headers, body)
-                prepared = await self._pipeline.prepare(headers, body, wire, arrived)
+                    await self._limits.check(whole)
+                prepared = await self._pipeline.prepare(whole, wire, arrived)
                 if prepared.body == (body or b""):
                     return Outgoing(prepared, headers, sent)
             dropped = (b"content-encoding", b"accept-encoding" if prepared.opens_with else b"")
@@ -231,9 +233,10 @@ class ProxyRoutes:
         if self._trims and (counted := counting_wire_of(method, path)) is not None:
             sent = await upload.whole()
             async with self._copies.copy(sent, headers) as body:
+                whole = request.with_body(body)
                 if self._state is not None:
-                    await self._state.check_body(key, headers, body)
-                prepared = Prepared(b"") if body is None else await self._pipeline.to_be_counted(headers, body, counted)
+                    await self._state.check_body(whole)
+                prepared = Prepared(b"") if body is None else await self._pipeline.to_be_counted(whole, counted)
                 if prepared.body in (b"", body):
                     return Outgoing(prepared, headers, sent)
             plain = [header for header in headers if header[0] != b"content-encoding"]
@@ -242,11 +245,12 @@ class ProxyRoutes:
         if checks is not None or (self._needs_model and _is_json(headers)):
             sent = await upload.whole()
             async with self._copies.copy(sent, headers) as body:
+                whole = request.with_body(body)
                 if checks is not None:
-                    await checks.check_body(key, headers, body)
+                    await checks.check_body(whole)
                 if body is None:
                     raise _unreadable()
-                return Outgoing(Prepared(b"", model=model_of(body) if self._needs_model else ""), headers, sent)
+                return Outgoing(Prepared(b"", model=whole.model if self._needs_model else ""), headers, sent)
         first = await upload.piece()
         prepared = Prepared(b"", listen=self._pipeline.listener_for(method, path))
         return Outgoing(prepared, headers, first if upload.has_arrived else upload.rest(first))

@@ -18,7 +18,7 @@ import orjson
 import structlog
 from starlette.types import Scope
 
-from palimpsest.core.caller.proxy_keys import Key
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Ending, Json, RawHeaders
 from palimpsest.domain.errors import CompactionRefused
 from palimpsest.domain.ports import Preparer
@@ -47,21 +47,17 @@ class SocketMemory:
     def __init__(
         self,
         preparer: Preparer,
-        key: Key | None,
-        headers: RawHeaders,
+        handshake: ReceivedRequest,
         limits: KeyLimits | None = None,
         state: ProviderState | None = None,
     ) -> None:
         """
         Args:
-            key: of the proxy, that the caller presented.
-            headers: of the handshake.
             limits: of what the requests of a key may name; None: nothing is refused.
             state: the rules for callers that share the provider's account; None: no rules needed.
         """
         self._preparer = preparer
-        self._key = key
-        self._headers = headers
+        self._handshake = handshake
         self._limits = limits
         self._state = state
         self._answers: deque[GuardedListener] = deque()  # to requests that were sent, in their order
@@ -71,12 +67,13 @@ class SocketMemory:
         text = piece.text
         if text is None or _CREATE not in text or object_in(text).get("type") != "response.create":
             return piece.raw, b""
+        request = self._handshake.with_body(text)
         try:
             if self._limits is not None:
-                await self._limits.check(self._key, self._headers, text)
+                await self._limits.check(request)
             if self._state is not None:
-                await self._state.check_body(self._key, self._headers, text)
-            prepared = await self._preparer.prepare(self._headers, text, responses)
+                await self._state.check_body(request)
+            prepared = await self._preparer.prepare(request, responses)
         except NotAllowed as refused:
             return b"", _error(403, "not_allowed_for_key", str(refused))
         except StateNotShared as refused:

@@ -17,6 +17,7 @@ from functools import partial
 from palimpsest.core.caller.admission import mode_of
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.response_headers import undecided_headers
 from palimpsest.domain import TURN_PREFIX, Ending, Json, Mode, Note, RawHeaders, TooLong
 from palimpsest.domain.errors import MemoryFault, WireError
@@ -28,7 +29,6 @@ from palimpsest.remote.recorder import Keeper, Recorder, naming
 from palimpsest.settings.policy import Policy
 from palimpsest.upstream.routing import needs_model
 from palimpsest.wire.envelope import unseal
-from palimpsest.wire.json_body import model_of
 from palimpsest.wire.own_compaction import may_hold
 from palimpsest.wire.registry import path_of, wire_of
 
@@ -38,8 +38,8 @@ SETTLE_SECONDS = 0.1  # that a request waits for turns that are being brought: w
 WAITING = "turns wait on this disk until they can be archived; requests pass without memory until then"
 UNREAD = (Note.FAULT, Note.DEADLINE)
 
-TenantOf = Callable[[RawHeaders], str]
-"""The tenant of a request, by its headers; "": nobody is named."""
+TenantOf = Callable[[ReceivedRequest], str]
+"""The tenant of a request; "": nobody is named."""
 
 
 class KeptMemory:
@@ -129,32 +129,31 @@ class KeepingPreparer:
         """See `Preparer`."""
         return self._pipeline.listener_for(method, path)
 
-    async def to_be_counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+    async def to_be_counted(self, request: ReceivedRequest, wire: Wire) -> Prepared:
         """See `Preparer`."""
-        return await self._pipeline.to_be_counted(headers, body, wire)
+        return await self._pipeline.to_be_counted(request, wire)
 
     async def prepare(
-        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None, turn: str = ""
+        self, request: ReceivedRequest, wire: Wire, arrived: float | None = None, turn: str = ""
     ) -> Prepared:
         """See `Preparer`."""
-        named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
-        key = self._keyring.find(headers)
+        body, named, key = request.body, request.named, request.key
         mode = mode_of(named, self._policy.memory, is_read_only=key is not None and key.read_only)
-        tenant = self._tenant(headers)
+        tenant = self._tenant(request)
         if body is None or mode is not Mode.ON or not tenant or may_hold(body):
-            return await self._pipeline.prepare(headers, body, wire, arrived, turn)
+            return await self._pipeline.prepare(request, wire, arrived, turn)
         turn, courier = turn or TURN_PREFIX + secrets.token_hex(8), self._memory.courier
-        shown = self._keyring.digest_in(headers) if key is not None else b""
+        shown = self._keyring.digest_in(request.headers) if key is not None else b""
         head: Json = {"path": path_of(wire), "headers": naming(named, self._signals), "at": self._clock()}
         head |= {"tenant": tenant, "key": shown.hex()}
         record = partial(Recorder, courier, turn, head, body, 0.0)
         if self._memory.is_away:
             courier.fail(Away("the database server is away"))
         if not await courier.settled(SETTLE_SECONDS):
-            return self._kept(body, turn, record)
-        prepared = await self._pipeline.prepare(headers, body, wire, arrived, turn)
+            return self._kept(request, turn, record)
+        prepared = await self._pipeline.prepare(request, wire, arrived, turn)
         if prepared.listen is None:
-            return self._kept(body, turn, record) if prepared.log_fields.get("note") in UNREAD else prepared
+            return self._kept(request, turn, record) if prepared.log_fields.get("note") in UNREAD else prepared
         return self._keeping(prepared, record, turn)
 
     def _keeping(self, prepared: Prepared, record: Callable[[int, RawHeaders], Recorder], turn: str) -> Prepared:
@@ -175,7 +174,7 @@ class KeepingPreparer:
 
         return replace(prepared, listen=archives and listen, without=sends_bare and without)
 
-    def _kept(self, body: bytes, turn: str, record: Callable[[int, RawHeaders], Recorder]) -> Prepared:
-        model = model_of(body) if self._needs_model else ""
+    def _kept(self, request: ReceivedRequest, turn: str, record: Callable[[int, RawHeaders], Recorder]) -> Prepared:
+        body, model = request.body or b"", request.model if self._needs_model else ""
         fields: dict[str, str | int | float] = {"turn": turn, "note": Note.FAULT.value}
         return Prepared(body, undecided_headers(Note.FAULT, turn), model, record, fields)

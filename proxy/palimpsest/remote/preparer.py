@@ -16,6 +16,7 @@ import structlog
 
 from palimpsest.core.caller.admission import is_unknown_mode, mode_of
 from palimpsest.core.caller.client_table import Signals
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.response_headers import LogFields, undecided_headers
 from palimpsest.domain import TURN_PREFIX, Json, Mode, Note, RawHeaders, TooLong
 from palimpsest.domain.errors import CompactionRefused
@@ -26,7 +27,6 @@ from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.metrics import Metrics
 from palimpsest.upstream.routing import needs_model
 from palimpsest.wire.envelope import seal, unseal
-from palimpsest.wire.json_body import model_of
 from palimpsest.wire.own_compaction import may_hold, unread
 from palimpsest.wire.registry import path_of
 
@@ -51,17 +51,17 @@ class RemotePreparer:
         """See `Preparer`."""
         return None
 
-    async def to_be_counted(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+    async def to_be_counted(self, request: ReceivedRequest, wire: Wire) -> Prepared:
         """See `Preparer`; as the client sent it."""
-        return Prepared(body, model=model_of(body) if self._needs_model else "")
+        return Prepared(request.body or b"", model=request.model if self._needs_model else "")
 
     async def prepare(
-        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None, turn: str = ""
+        self, request: ReceivedRequest, wire: Wire, arrived: float | None = None, turn: str = ""
     ) -> Prepared:
         """See `Preparer`."""
-        model = model_of(body) if self._needs_model and body else ""
+        body, model = request.body, request.model if self._needs_model and request.body else ""
         try:
-            prepared = await self._prepare(headers, body, wire, model, turn or TURN_PREFIX + secrets.token_hex(8))
+            prepared = await self._prepare(request, wire, model, turn or TURN_PREFIX + secrets.token_hex(8))
             return _written_out(prepared, body, wire) if body and may_hold(body) else prepared
         except CompactionRefused:
             raise
@@ -70,8 +70,8 @@ class RemotePreparer:
             log.exception("memory failed, the request goes on", where="pipeline")
             return _untouched(body or b"", Note.FAULT, model)
 
-    async def _prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire, model: str, turn: str) -> Prepared:
-        named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+    async def _prepare(self, request: ReceivedRequest, wire: Wire, model: str, turn: str) -> Prepared:
+        named, body = request.named, request.body
         mode = mode_of(named, self._policy.memory, is_read_only=False)
         if mode is Mode.OFF:
             unknown = is_unknown_mode(named) and self._policy.memory.mode is not Mode.OFF

@@ -23,14 +23,9 @@ API = Api.OPENAI
 LISTED, FOLDS = FORM.listed, False
 
 
-def parse(body: bytes, known: KnownBody | None = None) -> Chat:
-    """
-    Read a request.
-
-    Raises:
-        WireError: the body is no chat request that we understand; pass it on untouched.
-    """
-    raw = known.raw if known else read_object(body)
+def parse(body: bytes, known: KnownBody | None = None, raw: Json | None = None) -> Chat:
+    """See `palimpsest.domain.ports.Wire`."""
+    raw = known.raw if known else raw or read_object(body)
     listed = raw.get("messages")
     if known:
         new = (known.apart.get(id(said)) or (read_message(said),) for said in known.further)
@@ -58,15 +53,7 @@ def render(chat: Chat, insertions: Sequence[Insertion]) -> bytes:
 
 
 def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
-    """
-    Read what was heard of an answer; never raises.
-
-    Args:
-        payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
-
-    Returns:
-        The first choice's message as far as it was heard, and `usage.prompt_tokens`.
-    """
+    """See `palimpsest.domain.ports.Wire`; the message is the first choice's, as far as it was heard."""
     try:
         raw, prompt_tokens = assemble(payloads if streamed else [b"".join(payloads)])
     except RecursionError:  # somebody nests objects by the hundred

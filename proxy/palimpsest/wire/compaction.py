@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from palimpsest.domain import Chat
+from palimpsest.domain import Chat, Json
 from palimpsest.wire import responses
 from palimpsest.wire.layout import KnownBody
 from palimpsest.wire.responses import API, FOLDS, LISTED, render, reply
@@ -14,11 +14,6 @@ from palimpsest.wire.responses import API, FOLDS, LISTED, render, reply
 __all__ = ["API", "FOLDS", "LISTED", "parse", "render", "reply"]
 
 
-def parse(body: bytes, known: KnownBody | None = None) -> Chat:
-    """
-    Read a request.
-
-    Raises:
-        WireError: the body is no request that we understand; pass it on untouched.
-    """
-    return replace(responses.parse(body, known), compacts=True)
+def parse(body: bytes, known: KnownBody | None = None, raw: Json | None = None) -> Chat:
+    """See `palimpsest.domain.ports.Wire`."""
+    return replace(responses.parse(body, known, raw), compacts=True)

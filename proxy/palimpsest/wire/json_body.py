@@ -8,18 +8,12 @@ import orjson
 
 from palimpsest.domain import Json
 from palimpsest.domain.errors import WireError
-from palimpsest.wire.message import text_of
 
 MAX_BODY_BYTES = 32 * 1024 * 1024  # a larger request passes without memory: reading it takes too long
 
 
 def read_object(body: bytes) -> Json:
-    """
-    The JSON object that a body is.
-
-    Raises:
-        WireError: it is something else.
-    """
+    """The JSON object that a body is; `WireError`: it is something else."""
     try:
         raw = orjson.loads(body)
     except orjson.JSONDecodeError as cause:
@@ -27,14 +21,6 @@ def read_object(body: bytes) -> Json:
     if not isinstance(raw, dict):
         raise WireError("reading the request body: not a JSON object")
     return raw
-
-
-def model_of(body: bytes) -> str:
-    """The model that a body names, "" where it names none."""
-    try:
-        return text_of(read_object(body).get("model"))
-    except WireError:
-        return ""
 
 
 def object_in(payload: bytes) -> Json:

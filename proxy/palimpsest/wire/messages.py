@@ -28,14 +28,9 @@ LISTED, FOLDS = FORM.listed, False
 READ_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")  # together the whole prompt
 
 
-def parse(body: bytes, known: KnownBody | None = None) -> Chat:
-    """
-    Read a request.
-
-    Raises:
-        WireError: the body is no Messages request that we understand; pass it on untouched.
-    """
-    raw = known.raw if known else read_object(body)
+def parse(body: bytes, known: KnownBody | None = None, raw: Json | None = None) -> Chat:
+    """See `palimpsest.domain.ports.Wire`."""
+    raw = known.raw if known else raw or read_object(body)
     listed, thread = raw.get("messages"), raw.get("thread")
     thread = thread if isinstance(thread, dict) else {}
     held = thread.get("type") == "continue"
@@ -75,15 +70,7 @@ def render(chat: Chat, insertions: Sequence[Insertion]) -> bytes:
 
 
 def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
-    """
-    Read what was heard of an answer; never raises.
-
-    Args:
-        payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
-
-    Returns:
-        The message as far as it was heard; all tokens of the prompt, those of the provider's cache included.
-    """
+    """See `palimpsest.domain.ports.Wire`; tokens of the prompt include those of the provider's cache."""
     try:
         raw, prompt_tokens, id = of_events(payloads) if streamed else of_body(b"".join(payloads))
     except RecursionError:  # somebody nests objects by the hundred
@@ -96,10 +83,7 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
 
 def _first_read(further: Sequence[Any], start: int = 0) -> int:
     """
-    Index of the first message that the provider reads, behind its own compaction; 0 where there is none.
-
-    Args:
-        further: elements of the list from `start` on; nothing is looked for in front of it.
+    Index of the first message that the provider reads, behind its own compaction; 0: there is none from `start` on.
     """
     for at in range(len(further) - 1, -1, -1):
         said = further[at]
@@ -143,12 +127,7 @@ def _is_aside(part: Any) -> bool:
 
 
 def of_body(body: bytes) -> tuple[Json | None, int | None, str]:
-    """
-    The message of a whole answer.
-
-    Returns:
-        As clients send it back, with role and content alone (None: there is none); prompt tokens; its id.
-    """
+    """The message of a whole answer, with role and content alone (None: there is none); prompt tokens; its id."""
     said = object_in(body)
     content = said.get("content")
     message = {"role": "assistant", "content": content} if isinstance(content, str | list) else None

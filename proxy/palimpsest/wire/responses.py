@@ -28,14 +28,9 @@ Placed = tuple[int, Message]
 """Index of a message's first item, and the message."""
 
 
-def parse(body: bytes, known: KnownBody | None = None) -> Chat:
-    """
-    Read a request.
-
-    Raises:
-        WireError: the body is no request that we understand; pass it on untouched.
-    """
-    raw = known.raw if known else read_object(body)
+def parse(body: bytes, known: KnownBody | None = None, raw: Json | None = None) -> Chat:
+    """See `palimpsest.domain.ports.Wire`."""
+    raw = known.raw if known else raw or read_object(body)
     listed = raw.get("input")
     outside = () if known and known.is_outside_known else tuple(_instructions(raw))
     start = known.elements if known else 0
@@ -65,15 +60,7 @@ def render(chat: Chat, insertions: Sequence[Insertion]) -> bytes:
 
 
 def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
-    """
-    Read what was heard of an answer; never raises.
-
-    Args:
-        payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
-
-    Returns:
-        What the model said as one message, as far as it was heard; `usage.input_tokens`; the answer's id.
-    """
+    """See `palimpsest.domain.ports.Wire`; what the model said is one message."""
     heard = _AnswerParts()
     try:
         for payload in payloads if streamed else [b"".join(payloads)]:
@@ -179,10 +166,8 @@ _FIELDS = {
 
 def messages_of(items: Any) -> tuple[Placed, ...]:
     """
-    Read a list of items, or a text, which stands for one message of the user's.
-
-    Raises:
-        WireError: it is neither, or an item is not what the wire calls one.
+    Read a list of items, or a text, which is one message of the user's; `WireError`: it is neither, or holds something
+    else.
     """
     if isinstance(items, str):
         return ((0, read_message({"role": "user", "content": items})),)
@@ -193,10 +178,8 @@ def messages_of(items: Any) -> tuple[Placed, ...]:
 
 def answer_of(items: Iterable[Any]) -> Message | None:
     """
-    What the output of an answer says, as one message; None where it holds nothing of the model's.
-
-    Raises:
-        WireError: an item is not what the wire calls one.
+    What the output of an answer says, as one message; None where it holds nothing of the model's. Raises as
+    `messages_of`.
     """
     own = [item for item in items if isinstance(item, dict) and _role(item) == "assistant"]
     return read_message({"role": "assistant", "content": own}) if own else None

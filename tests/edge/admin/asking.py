@@ -98,6 +98,7 @@ class House:
             readiness_probe=ReadinessProbe(self.state, lambda: self.is_draining),
             policies=self.reload,
             preparer=self.preparer,
+            keyring=access.keys,
             open_turns=OpenTurns(),
             key_of=str.encode,
             default_tenant=default_tenant,

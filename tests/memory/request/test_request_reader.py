@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from palimpsest.core.caller.client_table import read_signals
-from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.conversation import Rules
 from palimpsest.core.reading import Reading
 from palimpsest.domain import Json
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.ports import Wire
-from palimpsest.memory.request.arrival import Arrivals
+from palimpsest.memory.request.arrival import arrival_of
 from palimpsest.memory.request.recent_readings import OPENING_BYTES, RecentReadings
 from palimpsest.memory.request.request_reader import RequestReader, UntouchedRequest
 from palimpsest.memory.request.sized_executor import SizedExecutor
@@ -56,7 +56,8 @@ def reader(recent: RecentReadings, executor: Executor = EXECUTOR) -> RequestRead
 
 
 async def read(by: RequestReader, body: bytes, wire: Wire = chat, caller: bytes = b"sk-a") -> Reading:
-    arrival = Arrivals(rules(), ProxyKeys({})).of([(b"authorization", b"Bearer " + caller)], body, wire)
+    request = ReceivedRequest([(b"authorization", b"Bearer " + caller)], body, None)
+    arrival = arrival_of(request, wire, rules())
     found = await by.read(arrival, patience_seconds=1)
     assert not isinstance(found, UntouchedRequest)
     return found[0]

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from palimpsest import __version__
 from palimpsest.core.caller.credentials import NAMES, is_local
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Ending, Json, Note, RawHeaders, TooLong
 from palimpsest.domain.errors import CompactionRefused, WireError
 from palimpsest.domain.frozen import frozen
@@ -85,7 +86,8 @@ class LinkRoutes(Routes):
         head, rest = await _envelope(call)
         asked = _request(call, head, rest)
         try:
-            prepared = await self._parts.preparer.prepare(asked.headers, asked.body, asked.wire, turn=turn)
+            request = ReceivedRequest(asked.headers, asked.body, self._parts.keyring.find(asked.headers))
+            prepared = await self._parts.preparer.prepare(request, asked.wire, turn=turn)
         except CompactionRefused as refused:
             told: Json = {"refused": {"text": str(refused), "code": refused.code}}
             return Response(seal(told, b""), media_type=MEDIA_TYPE)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, ge
 from pydantic import Field
 from starlette.requests import Request
 
+from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain.frozen import described_fields, frozen
 from palimpsest.domain.ports import Retriever, TurnTaker
 from palimpsest.edge.access import Caller
@@ -160,9 +161,7 @@ def shape_of(value_type: type) -> Any:
 @dataclass(frozen=True, kw_only=True)
 class Parts:
     """
-    What the operations work on.
-
-    `default_tenant` is that of an operator's search that names none (`tenants.static`).
+    What the operations work on; `default_tenant` is that of an operator's search that names none (`tenants.static`).
     """
 
     archive: Archive
@@ -170,6 +169,7 @@ class Parts:
     readiness_probe: ReadinessProbe
     policies: PolicyReload
     preparer: TurnTaker
+    keyring: ProxyKeys
     open_turns: OpenTurns
     key_of: KeyOf
     default_tenant: str = ""

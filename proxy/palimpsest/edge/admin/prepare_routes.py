@@ -13,6 +13,7 @@ import orjson
 from pydantic import Field
 
 from palimpsest.core.caller.credentials import is_local
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain.errors import CompactionRefused
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Refused, Routes, operation
@@ -68,7 +69,8 @@ class PrepareRoutes(Routes):
         assert wire is not None
         body = orjson.dumps(call.asked.request)
         try:
-            prepared = await self._parts.preparer.prepare(headers, body, wire)
+            request = ReceivedRequest(headers, body, self._parts.keyring.find(headers))
+            prepared = await self._parts.preparer.prepare(request, wire)
         except CompactionRefused as refused:
             raise Refused(400, str(refused)) from refused
         turn = next((value.decode() for name, value in prepared.headers if name == TURN_HEADER), "")

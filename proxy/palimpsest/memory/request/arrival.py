@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from palimpsest.core.caller.admission import mode_of
 from palimpsest.core.caller.credentials import forwarded_secrets, is_nameless
 from palimpsest.core.caller.identity import tenant_of
-from palimpsest.core.caller.proxy_keys import Key, ProxyKeys
+from palimpsest.core.caller.proxy_keys import Key
+from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.conversation import Rules
 from palimpsest.domain import Mode, RawHeaders
 from palimpsest.domain.frozen import frozen
@@ -16,42 +17,45 @@ from palimpsest.domain.ports import Wire
 
 @frozen
 class Arrival:
-    """One request before its body is read."""
+    """One request, with its sender, before memory reads its body."""
 
-    headers: RawHeaders
-    named: Mapping[str, str]  # the same, lower-case names to values
-    body: bytes
+    request: ReceivedRequest
     wire: Wire
-    key: Key | None  # of the proxy, that the caller presented
     tenant: str  # "": nobody is named
     mode: Mode
 
+    @property
+    def headers(self) -> RawHeaders:
+        return self.request.headers
 
-class Arrivals:
-    """Tells who sends requests; one per policy."""
+    @property
+    def named(self) -> Mapping[str, str]:
+        """Lower-case names of headers to their values."""
+        return self.request.named
 
-    def __init__(self, rules: Rules, keyring: ProxyKeys) -> None:
-        self._rules = rules
-        self._keyring = keyring
+    @property
+    def body(self) -> bytes:
+        return self.request.body or b""
 
-    def of(self, headers: RawHeaders, body: bytes, wire: Wire, *, key: bytes = b"", tenant: str = "") -> Arrival:
-        """
-        A request, with its sender.
+    @property
+    def key(self) -> Key | None:
+        return self.request.key
 
-        Args:
-            key: hash of the proxy key that its caller showed elsewhere; empty: what the headers show counts.
-            tenant: whose it is, where it shows no credential here.
-        """
-        named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
-        found = self._keyring.of_digest(key) if key else self._keyring.find(headers)
-        mode = mode_of(named, self._rules.policy.memory, is_read_only=found is not None and found.read_only)
-        return Arrival(headers, named, body, wire, found, tenant or self._tenant(headers, found), mode)
 
-    def tenant_of(self, headers: RawHeaders) -> str:
-        """The tenant of a request with these headers; "": nobody is named."""
-        return self._tenant(headers, self._keyring.find(headers))
+def arrival_of(request: ReceivedRequest, wire: Wire, rules: Rules, tenant: str = "") -> Arrival:
+    """
+    A request, with its sender.
 
-    def _tenant(self, headers: RawHeaders, key: Key | None) -> str:
-        rules, credentials = self._rules, forwarded_secrets(headers)
-        nameless = rules.trusts_machine and not credentials and is_nameless(headers)
-        return tenant_of(credentials, rules.policy.tenants, rules.secret, key, is_nameless=nameless)
+    Args:
+        tenant: whose it is, where it shows no credential here.
+    """
+    is_read_only = request.key is not None and request.key.read_only
+    mode = mode_of(request.named, rules.policy.memory, is_read_only=is_read_only)
+    return Arrival(request, wire, tenant or sender_of(request, rules), mode)
+
+
+def sender_of(request: ReceivedRequest, rules: Rules) -> str:
+    """The tenant of a request; "": nobody is named."""
+    credentials = forwarded_secrets(request.headers)
+    nameless = rules.trusts_machine and not credentials and is_nameless(request.headers)
+    return tenant_of(credentials, rules.policy.tenants, rules.secret, request.key, is_nameless=nameless)

@@ -102,7 +102,7 @@ class RequestReader:
             taken = await self._work.run(new_bytes, known_body, body, before.reading.chat, *of_wire, does_repeat)
         if taken is None:
             new_bytes = len(body)
-        chat = await self._work.run(new_bytes, _parsed, body, wire, taken, bool(tenant))
+        chat = await self._work.run(new_bytes, _parsed, arrival, taken)
         if len(chat.messages) > MAX_MESSAGES:
             return UntouchedRequest(Note.TOO_LARGE, chat.model)
         tenants, secret = rules.policy.tenants, rules.secret
@@ -197,10 +197,11 @@ def skipped(where: str, failure: Exception, counts: Counts) -> None:
     log.warning("memory skipped", where=where, reason="deadline" if is_late else str(failure))
 
 
-def _parsed(body: bytes, wire: Wire, known: KnownBody | None, is_kept: bool) -> Chat:
+def _parsed(arrival: Arrival, known: KnownBody | None) -> Chat:
     """A request with its layout, where that can be told; what was read before is not read again."""
-    chat = wire.parse(body, known)
-    if known is not None or not is_kept or any(message.refers for message in chat.messages):
+    body, wire = arrival.body, arrival.wire
+    chat = wire.parse(body, known, None if known else arrival.request.json_object)
+    if known is not None or not arrival.tenant or any(message.refers for message in chat.messages):
         return chat  # references are completed by what is stored, which may change
     return replace(chat, layout=layout_of(body, chat.raw, wire.LISTED))
 

@@ -1,0 +1,51 @@
+"""A request as it came in: what several of those that it passes need to know of it is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from palimpsest.core.caller.proxy_keys import Key
+from palimpsest.domain import Json, RawHeaders
+from palimpsest.domain.errors import WireError
+from palimpsest.wire.json_body import read_object
+from palimpsest.wire.message import text_of
+
+
+class ReceivedRequest:
+    """Headers, body and key of a request."""
+
+    def __init__(self, headers: RawHeaders, body: bytes | None, key: Key | None) -> None:
+        """
+        Args:
+            body: decoded; None where memory does not read it.
+            key: of the proxy, that the headers show.
+        """
+        self.headers, self.body, self.key = headers, body, key
+
+    def with_body(self, body: bytes | None) -> ReceivedRequest:
+        """The same caller's request with a body."""
+        return ReceivedRequest(self.headers, body, self.key)
+
+    @cached_property
+    def named(self) -> Mapping[str, str]:
+        """Lower-case names of headers to their values."""
+        return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self.headers}
+
+    @cached_property
+    def json_object(self) -> Json:
+        """The JSON object that the body is, or `WireError`. Reading a large one takes long the first time."""
+        return read_object(self.body or b"")
+
+    @property
+    def fields(self) -> Json:
+        """The same, empty where memory cannot read the body: it names nobody, and nothing."""
+        try:
+            return self.json_object
+        except WireError:
+            return {}
+
+    @property
+    def model(self) -> str:
+        """The model that the body names, "" where it names none."""
+        return text_of(self.fields.get("model"))
