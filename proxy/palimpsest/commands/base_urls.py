@@ -85,13 +85,7 @@ class Search:
 
 
 def search(environment: Mapping[str, str], folder: Path) -> Search:
-    """
-    All base URLs of this machine that somebody has set.
-
-    Args:
-        environment: its variables are searched, and `HOME` and others say where files are.
-        folder: the current one, where clients look for settings of a project.
-    """
+    """All base URLs of this machine that somebody has set: variables, and files of `HOME` and of a project's folder."""
     found = [
         BaseUrl(name, match["url"])
         for name, value in sorted(environment.items())

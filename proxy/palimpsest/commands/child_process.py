@@ -24,10 +24,8 @@ class Child:
     @contextmanager
     def signalled(self) -> Iterator[None]:
         """
-        Pass signals on to the command.
-
-        Raises:
-            SystemExit: a signal came before the command ran; the context is left in order.
+        Pass signals on to the command; one that comes before it runs raises `SystemExit`, and leaves the context in
+        order.
         """
         heard = {*PASSED_ON, *FROM_THE_TERMINAL}
         if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup

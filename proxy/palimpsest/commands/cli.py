@@ -108,12 +108,7 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 def _parser(
     arguments: Sequence[str], modules: Collection[str] = MODULES
 ) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
-    """
-    The parser of a command line, and those of its commands by name.
-
-    Args:
-        modules: those whose commands are among them.
-    """
+    """The parser of a command line, and those of its commands by name, for the commands of these modules."""
     parser = argparse.ArgumentParser(
         "palimpsest",
         description="A transparent proxy that gives any LLM application memory.",

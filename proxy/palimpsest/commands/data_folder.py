@@ -17,13 +17,7 @@ T = TypeVar("T")
 
 
 def run(policy: Policy, work: Callable[[Engine], Awaitable[T]]) -> T:
-    """
-    Open the database of `policy.data`, made where there is none yet, run work on it, and return the result.
-
-    Raises:
-        MemoryFault: it cannot be opened.
-        PolicyError: the folder cannot be used.
-    """
+    """Open the database of `policy.data`, made where there is none yet, run work on it, and return the result."""
     make_folder(policy.data)
     load_secret(policy.data, os.environ)  # a database without one would look as if it had been lost
     store = policy.store

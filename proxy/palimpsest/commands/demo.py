@@ -77,12 +77,7 @@ class DemoRun:
 
 
 def main(in_browser: bool = False) -> int:
-    """
-    Run the demo and show it; the exit status is 0 if what was lost came back.
-
-    Args:
-        in_browser: on the proxy's page, until the user interrupts.
-    """
+    """Run the demo and show it, or with `in_browser` on the proxy's page; status 0 if what was lost came back."""
     if in_browser:
         asyncio.run(_serve())
         return 0
@@ -111,9 +106,7 @@ async def _serve() -> None:
 @asynccontextmanager
 async def played() -> AsyncIterator[tuple[str, asyncio.Task[None], DemoRun]]:
     """
-    Run the conversation through a proxy, which still runs on loopback meanwhile: base URL, task, results.
-
-    Its store is deleted with it.
+    Run the conversation through a proxy that still runs meanwhile: base URL, task, results. Its store is deleted then.
     """
     talk = read_yaml(shipped("demo.yaml"))
     history: list[Json] = [{"role": "system", "content": talk["system"]}]

@@ -88,12 +88,7 @@ def _tell(url: str, event: Mapping[str, str], environment: Mapping[str, str]) ->
 
 
 def _ask(url: str, method: str, path: str, body: str = "", secret: str = "") -> Mapping[str, Any]:
-    """
-    The JSON object in the answer, whatever its status; empty if it is something else.
-
-    Raises:
-        OSError, HTTPException, ValueError: no answer, or not JSON.
-    """
+    """The JSON object in the answer, whatever its status; empty if it is something else. Raises as `probe.get_json`."""
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=WAIT_SECONDS)

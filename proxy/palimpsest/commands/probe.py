@@ -89,13 +89,7 @@ def address(listen: ListenPolicy) -> str:
 
 def try_listening(listen: ListenPolicy) -> int:
     """
-    Check that the address is free, by listening there for a moment.
-
-    Returns:
-        The port; a free one if the policy's is 0.
-
-    Raises:
-        OSError: not possible; the port may be taken even if nothing answers.
+    Check that the address is free, by listening for a moment (else `OSError`); returns the port, a free one for 0.
     """
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     with socket.create_server((listen.host, listen.port), family=family) as listening:

@@ -60,13 +60,7 @@ WantedBy=sockets.target
 
 
 def units(command: Sequence[str], listen: ListenPolicy, folder: Path) -> dict[Path, str]:
-    """
-    Systemd's units: the socket stays open while the service starts, restarts or fails, and requests wait there.
-
-    Args:
-        command: program and arguments, absolute paths.
-        folder: of the user's units.
-    """
+    """Systemd's units: the socket stays open while the service starts, restarts or fails, and requests wait there."""
     host = f"[{listen.host}]" if ":" in listen.host else listen.host
     host = "127.0.0.1" if host == "localhost" else host
     line = " ".join(map(quoted, command))

@@ -193,11 +193,7 @@ def _claimed(listen: ListenPolicy) -> ListenPolicy:
 
 
 def _handed_over(environment: MutableMapping[str, str]) -> int | None:
-    """
-    The descriptor of the socket that this process was started with; None: there is none.
-
-    Its variables are removed, as they are meant for no process that is started from here.
-    """
+    """The descriptor of the socket that this process was started with, whose variables no child is to inherit; None."""
     addressee, count = environment.pop("LISTEN_PID", ""), environment.pop("LISTEN_FDS", "")
     environment.pop("LISTEN_FDNAMES", "")
     if addressee != str(os.getpid()):

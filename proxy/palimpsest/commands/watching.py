@@ -29,19 +29,7 @@ OK = 200
 
 
 def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
-    """
-    Show live figures again and again until interrupted.
-
-    Args:
-        seconds: between two looks.
-        as_json: print a line each time, also on a terminal.
-
-    Returns:
-        The exit status: failed where the proxy does not answer at first.
-
-    Raises:
-        PolicyError: the time between two looks is not above 0.
-    """
+    """Show live figures again and again until interrupted; failed where the proxy does not answer at first."""
     if seconds <= 0:
         raise PolicyError("--watch: must be more than 0 seconds")
     out = terminal.console()

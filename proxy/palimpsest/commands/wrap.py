@@ -92,12 +92,7 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
 
 
 def check_server(policy: Policy, environment: Mapping[str, str]) -> None:
-    """
-    Say so if the machine that keeps the memory is away: the command runs all the same.
-
-    Raises:
-        PolicyError: it answers, and does not keep memory for whoever has this key.
-    """
+    """Say so if the machine that keeps the memory is away; `PolicyError`: it does not keep memory for this key."""
     from palimpsest.remote.courier import Away, Denied
     from palimpsest.remote.link import tenant_at
 
@@ -110,12 +105,7 @@ def check_server(policy: Policy, environment: Mapping[str, str]) -> None:
 
 
 def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy:
-    """
-    A policy with the providers that the user's variables name, unless it sets upstreams itself.
-
-    Raises:
-        PolicyError: such a variable does not hold a usable address.
-    """
+    """A policy with the providers that the user's variables name, unless it sets upstreams itself."""
     if policy.upstreams != Policy().upstreams:
         return policy
     named = ((upstream, *base_url_of_client(upstream.wire, policy, environment)) for upstream in policy.upstreams)

@@ -109,12 +109,7 @@ def _flags(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def refuse_server(policy: Policy, command: str) -> None:
-    """
-    Refuse a command that reads the files of a database where a server has them.
-
-    Raises:
-        PolicyError: `store.url` names one.
-    """
+    """Refuse (`PolicyError`) a command that reads the files of a database where `store.url` names a server."""
     if policy.store.url:
         raise PolicyError(f"{command}: the database is a server's (store.url): use the server's own tools")
 

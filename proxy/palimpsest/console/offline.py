@@ -105,16 +105,7 @@ class Commands:
         return AssistedRecall(recall, self, lambda: self.policy.memory.deadline_ms / 1000)
 
     async def explain(self, named: str | None, number: int | None) -> Explanation:
-        """
-        Look up one turn.
-
-        Args:
-            named: a turn, a conversation, or the id of a request; None: the newest turn of all.
-            number: of a conversation's turn, from 1; None: its newest.
-
-        Raises:
-            MemoryFault: the turn does not exist.
-        """
+        """Look up one turn, by its id or a request's, or by conversation and number from 1; None: the newest."""
         if named is None or (number is None and named.startswith(TURN_PREFIX)):
             turn = await self._journal.turn_named(None, named)
         else:
@@ -128,15 +119,7 @@ class Commands:
         return Explanation(turn, {occurrence: message.text for occurrence, message in stored.items()})
 
     async def trail(self, statement: str, conversation: str, named: str | None) -> Trace:
-        """
-        Trace a statement through one turn; see `Trails`.
-
-        Args:
-            named: the turn; None: the newest that asked this, else the conversation's newest.
-
-        Raises:
-            MemoryFault: there is no such turn in the conversation.
-        """
+        """Trace a statement through one turn, `named` or the newest that asked this, else the conversation's newest."""
         trails = Trails(self._journal, self.database, await self.recall(), self.policy)
         found = await trails.find(statement, None, conversation, named)
         if found is None:
@@ -159,14 +142,8 @@ class Commands:
 
     async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
         """
-        Search as recall would; where its gate admits nothing, also without the gate.
-
-        Args:
-            tenant: "": the conversation's, else the only one.
-            conversation: "": all of the tenant.
-
-        Raises:
-            PolicyError: several tenants could be meant.
+        Search as recall would; where its gate admits nothing, also without. "" as tenant: the conversation's, or the
+        only one.
         """
         tenant = tenant or await self._tenant_of(conversation)
         query = Query(tenant, "", text, reach=Reach.TENANT)
@@ -179,16 +156,7 @@ class Commands:
         return SearchResult(recalled, None if recalled.admitted else await recall.recall(query, limit))
 
     async def erase(self, target: Target, vacuum: bool = False) -> Json | None:
-        """
-        Erase, and return the signed receipt; None: nothing stored matches. A proxy may be running on the folder.
-
-        Args:
-            vacuum: rewrite the whole file if anything is left, however large it is.
-
-        Raises:
-            MemoryFault: it was not finished; it can be repeated.
-            PolicyError: several tenants could be meant, or the secret cannot be read.
-        """
+        """Erase, beside a proxy that may run, and return the signed receipt; None: nothing stored matches."""
         forgetting = self.archive.forgetting
         if vacuum:
             backups = self.policy.retention.backups
@@ -196,12 +164,7 @@ class Commands:
         return await forgetting.erase(target)
 
     async def only_tenant(self, named: str | None) -> str:
-        """
-        The tenant of this name, or the only one that is stored.
-
-        Raises:
-            MemoryFault, PolicyError: none is named, and not exactly one is stored.
-        """
+        """The tenant of this name, or the only one that is stored; `PolicyError`: there are several."""
         return named or await self._tenant_of("")
 
     def tenant_of(self, credential: bytes) -> str:
@@ -212,16 +175,7 @@ class Commands:
         return load_secret(self.policy.data, os.environ)
 
     async def index(self, anew: bool, report: Callable[[int], None]) -> None:
-        """
-        Embed every passage that has no vector.
-
-        Args:
-            anew: first delete everything derived, and derive it from the journal again.
-            report: called with the number of waiting passages.
-
-        Raises:
-            MemoryFault: the model is missing; everything but the vectors is done.
-        """
+        """Embed every passage that has no vector; `anew`: first derive everything from the journal again."""
         derived, indexer = self.archive.derived, self.archive.indexer(lease_seconds=LEASE_SECONDS)
         if anew:
             await derived.start_rebuild()

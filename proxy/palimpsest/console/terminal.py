@@ -42,16 +42,7 @@ def console(is_aside: bool = False) -> Console:
 
 
 def is_confirmed(given: argparse.Namespace, command: str, question: str) -> bool:
-    """
-    Whether the operator confirms with --yes or by typing yes; to be called once it is shown what will go.
-
-    Args:
-        command: its name, for the error.
-        question: ends in what the word yes does.
-
-    Raises:
-        PolicyError: there is neither `--yes` nor a terminal.
-    """
+    """Whether the operator confirms with --yes, or by typing yes; `PolicyError`: there is no terminal to ask on."""
     if given.yes:
         return True
     if not sys.stdin.isatty():
@@ -97,13 +88,7 @@ def models(every: Iterable[EmbeddingModel], chosen: EmbeddingModel) -> Renderabl
 
 
 def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[RenderableType]:
-    """
-    One turn's decision, from its record.
-
-    Args:
-        turn: what `Journal.turn` returns.
-        texts: what is stored, by occurrence; candidates that are missing have been forgotten since.
-    """
+    """One turn's decision, from its record; `texts` by occurrence: candidates that are missing have been forgotten."""
     record = turn["explain"]
     pressure, budget, added = record.get("pressure", {}), record.get("budget", {}), record.get("added")
     query, gate, block, facts, early = (

@@ -96,11 +96,7 @@ class ToolError(PalimpsestError):
 @contextmanager
 def faults(kinds: type[Exception] | tuple[type[Exception], ...], doing: str) -> Iterator[None]:
     """
-    Translate an adapter's own exceptions at its border into `MemoryFault`.
-
-    Args:
-        kinds: the exceptions of the library underneath.
-        doing: what was being done, to what; the beginning of the text.
+    Translate an adapter's own exceptions at its border into `MemoryFault`, whose text begins with what was being done.
     """
     try:
         yield

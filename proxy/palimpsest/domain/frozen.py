@@ -42,12 +42,7 @@ def described_fields(of: Any) -> Iterator[tuple[str, Field[Any]]]:
 
 
 def json_value(value: Any, has_defaults: bool = True) -> dict[str, Any]:
-    """
-    A value as JSON, by what its fields say of themselves. A value within it shows what is not as by default.
-
-    Args:
-        has_defaults: False: so does this.
-    """
+    """A value as JSON, by what its fields say of themselves; without defaults, as is a value within it, if so asked."""
     found = {}
     for name, one in described_fields(value):
         said = getattr(value, one.name)

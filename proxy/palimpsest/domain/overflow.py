@@ -73,12 +73,7 @@ class NewCut:
     clips: Clips = ()
 
     def stored(self, occurrences: Mapping[int, int]) -> Cut:
-        """
-        The cut as it is kept.
-
-        Args:
-            occurrences: of the new messages, by position, rising with that.
-        """
+        """The cut as it is kept, by the occurrences of the new messages by position, rising with that."""
 
         def beside(known: Ranges, new: Ranges) -> Ranges:
             there = [[occurrences[at] for at in numbers_in((run,)) if at in occurrences] for run in new]

@@ -34,12 +34,7 @@ class PersistentList(Sequence[T]):
         return items if isinstance(items, PersistentList) else cls(items)
 
     def then(self, kept: int, further: Sequence[T]) -> PersistentList[T]:
-        """
-        The first items of this list, with others behind them.
-
-        Args:
-            kept: how many of these, at most all.
-        """
+        """The first items of this list, at most all, with others behind them."""
         grown: PersistentList[T] = PersistentList.__new__(PersistentList)
         if 0 < kept == self._count and self._take_claim():
             grown._all = self._all

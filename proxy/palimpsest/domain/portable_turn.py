@@ -102,12 +102,7 @@ def stable_id(*names: str, prefix: str = TURN_PREFIX) -> str:
 
 
 def runs_of(kept: Sequence[tuple[int, int]], listing: Sequence[int]) -> tuple[tuple[Run, ...], list[tuple[int, int]]]:
-    """
-    Kept messages as runs of the parent's listing, and the kept messages that it lacks.
-
-    Args:
-        kept: (position, occurrence), positions rising.
-    """
+    """Kept messages (position, occurrence) as runs of the parent's listing, and those that it lacks."""
     index_of = {occurrence: index for index, occurrence in enumerate(listing)}
     runs: list[Run] = []
     others: list[tuple[int, int]] = []

@@ -35,12 +35,7 @@ def word_cache(entries: int) -> Callable[[Callable[..., T]], _lru_cache_wrapper[
 
 
 def forget_words(others: Sequence[Callable[[], None]] = ()) -> None:
-    """
-    Clear this process's caches of message text, as is due after an erasure by any process.
-
-    Args:
-        others: the `forget` of each object of `OBJECTS_OF_WORDS`.
-    """
+    """Clear this process's caches of message text, as is due after an erasure by any process."""
     for cache in CACHES:
         cache.cache_clear()
     for other in others:

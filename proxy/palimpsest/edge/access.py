@@ -34,11 +34,7 @@ class Refusal:
 
 @frozen
 class Access:
-    """
-    The access rules of a proxy.
-
-    `token` is the operator's, None where none is set.
-    """
+    """The access rules of a proxy; `token` is the operator's, None where none is set."""
 
     token: str | None
     keys: ProxyKeys

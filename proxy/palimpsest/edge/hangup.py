@@ -26,11 +26,7 @@ class Terminal:
 
 @contextmanager
 def on_hangup(reload: Callable[[], Awaitable[object]]) -> Iterator[None]:
-    """
-    Call this for each SIGHUP; needs the running event loop.
-
-    Outside the main thread, which alone may handle signals, and where there is no such signal, nothing changes.
-    """
+    """Call this for each SIGHUP; outside the main thread, and where there is no such signal, nothing changes."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not hasattr(signal, "SIGHUP"):
         yield

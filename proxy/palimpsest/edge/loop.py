@@ -43,10 +43,6 @@ class Listening:
     def __init__(
         self, loop: Loop, bound: Any, protocol_factory: Callable[[], asyncio.Protocol], room: Room, backlog: int
     ) -> None:
-        """
-        Args:
-            bound: a server of uvloop's that has its sockets, and does not serve.
-        """
         self.sockets = bound.sockets
         self._loop, self._bound, self._room = loop, bound, room
         self._protocol_factory = protocol_factory

@@ -32,10 +32,6 @@ class OpenedAnswer:
     """An `UpstreamAnswer` of the Messages API with a compaction in front of what it says; refusals stay as they are."""
 
     def __init__(self, answer: UpstreamAnswer, reference: str) -> None:
-        """
-        Args:
-            answer: not compressed.
-        """
         self.status = answer.status
         self._answer = answer
         self._reference = reference

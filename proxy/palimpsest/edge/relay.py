@@ -26,10 +26,6 @@ class Relay:
     """One answer on its way to the client, and to its listener; the upstream's or our own."""
 
     def __init__(self, send: Send, refusal: Refusal, request: str = "") -> None:
-        """
-        Args:
-            request: its id, for answers of our own.
-        """
         self.has_begun = False
         self.status = 0  # that the client got; 0: none yet
         self.begun_at = 0.0  # by `perf_counter`
@@ -51,10 +47,8 @@ class Relay:
 
     async def forward(self, answer: UpstreamAnswer) -> None:
         """
-        Send the whole answer to the client.
-
-        Raises:
-            UpstreamUnreachable: the upstream broke off, and the client has what came before.
+        Send the whole answer to the client; raises `UpstreamUnreachable` where the upstream broke off behind its
+        beginning.
         """
         ending = Ending.COMPLETE if answer.status < FIRST_ERROR_STATUS else Ending.REFUSED
         self._begin(answer.status, answer.headers)
@@ -108,10 +102,6 @@ class GuardedListener:
     """Implements `ports.Listener` by another one, and never raises. One that fails hears nothing more."""
 
     def __init__(self, listen: Callable[[], Listener]) -> None:
-        """
-        Args:
-            listen: makes the listener.
-        """
         self._listener: Listener | None = None
         self._is_deaf = False
         try:

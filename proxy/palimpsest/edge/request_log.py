@@ -74,12 +74,7 @@ def _ends(path: str) -> tuple[str, str]:
 
 
 def server_span(tracer: Tracer, scope: Scope, path: str, request: str) -> Span:
-    """
-    Begin the span of a request, as a child of the client's if it names one.
-
-    Args:
-        request: its id.
-    """
+    """Begin the span of a request, as a child of the client's if it names one."""
     method, parent, agent, host = scope["method"], "", "", ""
     for name, value in scope["headers"]:
         if name == TRACEPARENT:

@@ -37,10 +37,6 @@ class Upload:
     def __init__(
         self, receive: Receive, limit_bytes: int, when_left: Callable[[Callable[[], object] | None], bool]
     ) -> None:
-        """
-        Args:
-            when_left: see `LEAVING` in `palimpsest.edge.http`.
-        """
         self.failure: ClientGone | BodyTooLarge | None = None  # why there is no more to read
         self.has_arrived = False
         self._receive = receive
@@ -48,12 +44,7 @@ class Upload:
         self._when_left = when_left
 
     async def piece(self) -> bytes:
-        """
-        The next bytes, as they arrive.
-
-        Raises:
-            ClientGone, BodyTooLarge: no more will come.
-        """
+        """The next bytes, as they arrive. Raises `ClientGone` or `BodyTooLarge`: no more will come."""
         message = await self._receive()
         data: bytes = message.get("body", b"")
         self._room_bytes -= len(data)
@@ -79,12 +70,7 @@ class Upload:
 
     @contextmanager
     def attended(self) -> Iterator[None]:
-        """
-        Cancel what runs inside when the client leaves.
-
-        Raises:
-            ClientGone: it left, perhaps before.
-        """
+        """Cancel what runs inside when the client leaves, or has left, and raise `ClientGone`."""
         task = asyncio.current_task()
         assert task is not None
         has_left = False

@@ -107,10 +107,6 @@ class PageGuard:
     """An ASGI middleware: refused requests do not reach the application behind it."""
 
     def __init__(self, app: ASGIApp, pages: WebPages, refused: Callable[[str], None]) -> None:
-        """
-        Args:
-            refused: called with the kind of each objection, to count it.
-        """
         self._app = app
         self._pages = pages
         self._refused = refused

@@ -17,12 +17,7 @@ INSTRUCTIONS = ("system", "developer")
 
 
 def violations(endpoint: str, body: Json) -> list[str]:
-    """
-    What is wrong with a request, in words; empty: nothing.
-
-    Args:
-        endpoint: path of the API.
-    """
+    """What is wrong with a request to this path of the API, in words; empty: nothing."""
     if endpoint.endswith("/messages"):
         return [*_of_messages(body.get("messages") or [])]
     if endpoint.endswith("/responses"):

@@ -182,12 +182,7 @@ def proxy_keys(policy: Policy, environment: Mapping[str, str]) -> dict[str, KeyP
 
 
 def admin_token(environment: Mapping[str, str]) -> str | None:
-    """
-    The token of the proxy's own endpoints; None: not set.
-
-    Raises:
-        PolicyError: its file cannot be read or is empty.
-    """
+    """The token of the proxy's own endpoints; None: not set. `PolicyError`: its file cannot be read or is empty."""
     if token := environment.get(TOKEN_ENV):
         return token
     if not (name := environment.get(TOKEN_FILE_ENV)):
@@ -196,12 +191,7 @@ def admin_token(environment: Mapping[str, str]) -> str | None:
 
 
 def server_key(policy: Policy, environment: Mapping[str, str]) -> str:
-    """
-    The key for the machine that keeps the memory; "": none is set.
-
-    Raises:
-        PolicyError: its file cannot be read or is empty.
-    """
+    """The key for the machine that keeps the memory, "" where none is set; raises as `admin_token`."""
     if key := environment.get(SERVER_KEY_ENV):
         return key
     file = policy.server.key_file
@@ -240,22 +230,12 @@ def preset_or_file(file: Path) -> Path:
 
 
 def validated(tree: Tree) -> Policy:
-    """
-    The policy of a tree of settings that was read and merged before.
-
-    Raises:
-        PolicyError: it contradicts itself.
-    """
+    """The policy of a tree of settings that was read and merged before; `PolicyError`: it contradicts itself."""
     return _validated(tree, [])
 
 
 def read_yaml(file: Path) -> Tree:
-    """
-    Read a YAML mapping; an empty file gives an empty one.
-
-    Raises:
-        PolicyError: the file cannot be read, is not YAML, is not a mapping, or sets a key twice.
-    """
+    """Read a YAML mapping, empty from an empty file; `PolicyError`: it is none, or sets a key twice."""
     try:
         tree = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
     except (OSError, UnicodeDecodeError) as cause:

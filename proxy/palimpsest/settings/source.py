@@ -102,10 +102,7 @@ class Comparison:
 
 def compare(running: Policy, loaded: Policy) -> Comparison:
     """
-    What a newly read policy changes in the one that is running.
-
-    Raises:
-        PolicyError: together with what stays until a restart it would be refused.
+    What a newly read policy changes in the one that runs; `PolicyError`: with what waits for a restart it is refused.
     """
     tree, before = (policy.model_dump(mode="json") for policy in (loaded, running))
     waiting = tuple(

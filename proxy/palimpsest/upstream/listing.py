@@ -51,14 +51,7 @@ class ModelList:
 
     async def answer(self, api: Api, headers: RawHeaders, ask: Ask) -> UpstreamAnswer:
         """
-        The lists of all upstreams as one, without those that fail; if all do, the first one's answer.
-
-        Args:
-            headers: the client's.
-            ask: requests the list of one pass-through upstream.
-
-        Raises:
-            UpstreamUnreachable: nobody gave any, and the first did not even answer.
+        The lists of all upstreams as one, without those that fail; if all do, the first one's answer, or its failure.
         """
         those = serving(self._upstreams, api)
         plain = [header for header in headers if header[0] not in _NOT_ASKED]
@@ -136,10 +129,6 @@ class StaticAnswer:
     __slots__ = ("_body", "headers", "status")
 
     def __init__(self, status: int, body: bytes, headers: RawHeaders = ((b"content-type", JSON),)) -> None:
-        """
-        Args:
-            headers: all but the length.
-        """
         self.status = status
         self.headers = [*headers, (b"content-length", b"%d" % len(body))]
         self._body = body

@@ -126,13 +126,7 @@ def responses_broken(text: str) -> bytes:
 
 
 async def ask_messages(adapter: Any, supported: Callable[[Json], Json], router: Any, asked: Json) -> bytes | Frames:
-    """
-    Ask by Messages, translated to Chat Completions and back: LiteLLM's own way to stream needs its whole proxy.
-
-    Args:
-        adapter: LiteLLM's translation.
-        supported: removes from a chat completion what its provider does not support.
-    """
+    """Ask by Messages, translated to Chat Completions and back: LiteLLM's own way to stream needs its whole proxy."""
     access = {name: asked[name] for name in ("model", "api_key", "timeout") if name in asked}
     given = {name: value for name, value in asked.items() if name not in ("api_key", "timeout")}
     translated, names = adapter.translate_completion_input_params_with_tool_mapping(given)
@@ -157,10 +151,8 @@ async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> 
 
 async def after_first_chunk(stream: Any) -> Any:
     """
-    Wait for the first chunk of a stream, and return all of it: before that LiteLLM may not have asked the provider.
-
-    Raises:
-        ConnectionError: the stream ended without any chunk.
+    Wait for the first chunk of a stream, before which LiteLLM may not have asked, and return all; `ConnectionError`:
+    none.
     """
     try:
         first = await anext(aiter(stream))

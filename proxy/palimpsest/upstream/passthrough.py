@@ -77,12 +77,7 @@ class PassthroughAnswer:
         return self
 
     async def __anext__(self) -> bytes:
-        """
-        The next bytes, as soon as there are any.
-
-        Raises:
-            UpstreamUnreachable: the upstream broke off.
-        """
+        """The next bytes, as soon as there are any. Raises `UpstreamUnreachable`: the upstream broke off."""
         try:
             data = await self._response.content.readany()
         except (aiohttp.ClientError, TimeoutError, OSError) as cause:

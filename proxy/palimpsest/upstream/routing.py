@@ -55,12 +55,7 @@ def taking(upstreams: Sequence[UpstreamPolicy], login: str) -> list[UpstreamPoli
 
 
 def at_login(upstream: UpstreamPolicy, login: str, target: str) -> tuple[UpstreamPolicy, str]:
-    """
-    Where a request with this login goes: the upstream with the login's URL, and the target below that.
-
-    Args:
-        target: path and query of the request. Its `/v1` is part of a URL of ours, and not of the login's.
-    """
+    """Where a request with this login goes: its upstream, and the target below the login's URL, without our `/v1`."""
     if upstream.auth == "held" or not login:
         return upstream, target
     url = upstream.logins[login].rstrip("/")

@@ -168,12 +168,7 @@ class _Call:
             self._ended_ns = time.time_ns()
 
     def end(self, failure: str) -> None:
-        """
-        End the span, once, with what the answer told or how it failed.
-
-        Args:
-            failure: `error.type`; "": none but what the status says.
-        """
+        """End the span, once, with what the answer told or how it failed (`error.type`, "": as the status says)."""
         if self._has_ended:
             return
         self._has_ended = True

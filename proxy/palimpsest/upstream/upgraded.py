@@ -25,10 +25,6 @@ class UpgradedAnswer:
     status = SWITCHING
 
     def __init__(self, response: aiohttp.ClientResponse, headers: RawHeaders) -> None:
-        """
-        Args:
-            response: with status 101, unread.
-        """
         connection = response.connection
         assert connection is not None and connection.protocol is not None and connection.transport is not None
         self.headers = headers

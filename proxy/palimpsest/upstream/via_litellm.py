@@ -57,10 +57,6 @@ class LitellmAnswer:
     def __init__(
         self, first: bytes, rest: Frames, upstream: UpstreamPolicy, bridge: Bridge, thread: LoopThread
     ) -> None:
-        """
-        Args:
-            rest: lives on `thread`.
-        """
         self.status = 200
         self.headers: RawHeaders = STREAM
         self._first, self._rest = first, rest
@@ -235,13 +231,7 @@ async def _read(body: bytes, headers: RawHeaders) -> Json:
 
 
 def router(litellm: Any, upstream: UpstreamPolicy, environment: Mapping[str, str]) -> Any:
-    """
-    A router of LiteLLM's for one model and its fallbacks.
-
-    Args:
-        litellm: the library.
-        environment: holds the key and the variables that the settings name.
-    """
+    """A router of LiteLLM's for one model and its fallbacks, with what the settings name of the environment."""
     settings = _resolved(upstream.settings, environment)
     routing = {"num_retries": 0} | {name: settings.pop(name) for name in OF_THE_ROUTER if name in settings}
     fallbacks = [{"model": one} if isinstance(one, str) else one for one in settings.pop("fallbacks", ())]
@@ -268,12 +258,7 @@ def _resolved(value: Any, environment: Mapping[str, str]) -> Any:
 
 
 def filled(upstream: UpstreamPolicy, model: Any) -> str:
-    """
-    LiteLLM's name of the model that a client asks for.
-
-    Raises:
-        NotServed: the client does not name a model.
-    """
+    """LiteLLM's name of the model that a client asks for; `NotServed`: it names none."""
     start, star, _ = upstream.litellm.partition("*")
     if not star:
         return upstream.litellm

@@ -34,12 +34,7 @@ class Account:
 
 
 def account_of(payloads: Sequence[bytes], streamed: bool) -> Account:
-    """
-    Read the account of one answer; never raises.
-
-    Args:
-        payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
-    """
+    """Read the account of one answer, from the payloads of `Wire.reply`; never raises."""
     telling = [p for at, p in enumerate(payloads) if not at or _TELLS.search(p)] if streamed else [b"".join(payloads)]
     named: dict[str, str] = {}
     reasons: dict[str, None] = {}

@@ -59,12 +59,8 @@ def context_edit(chat: Chat) -> ContextEdit | None:
 
 def compacted_body(body: bytes, text: str) -> bytes:
     """
-    The request with a message in the place of its history, without the edit: the provider has nothing more to compact.
-
-    The last message stays, and the call before it where it brings results.
-
-    Raises:
-        WireError: the body cannot be followed.
+    The request with a message for all but its last, or a call and its results, without the edit; `WireError` as
+    `splice`.
     """
     try:
         told = body.decode()

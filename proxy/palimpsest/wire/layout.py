@@ -54,13 +54,7 @@ class KnownBody:
         return listed
 
     def messages(self, outside: Sequence[Message], new: Sequence[Message]) -> Sequence[Message]:
-        """
-        All messages.
-
-        Args:
-            outside: those that stand in no list, where they are not known.
-            new: of `further`.
-        """
+        """All messages: those that stand in no list, where they are not known, and those of `further`."""
         return self._grown(self.before.messages, outside, new)
 
     def places(self, outside: Sequence[int], new: Sequence[int]) -> Sequence[int]:
@@ -74,12 +68,7 @@ class KnownBody:
 
 
 def layout_of(body: bytes, raw: Json, listed: str) -> Layout | None:
-    """
-    The layout of a body that has been parsed; None where it cannot be told without doubt.
-
-    Args:
-        listed: the key of its list.
-    """
+    """The layout of a parsed body, by the key of its list; None where it cannot be told without doubt."""
     try:
         text = body.decode()
         found = _members(text, listed)

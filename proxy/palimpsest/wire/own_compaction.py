@@ -64,12 +64,7 @@ def may_hold(body: bytes) -> bool:
 
 
 def items_of(body: bytes, wire: Wire) -> list[OwnItem]:
-    """
-    The items of ours in a request, in their order.
-
-    Raises:
-        WireError: the body cannot be followed.
-    """
+    """The items of ours in a request, in their order; `WireError`: the body cannot be followed."""
     try:
         text = body.decode()
         return [*_items(text, wire)] if may_hold(body) else []
@@ -97,12 +92,7 @@ def written_out(body: bytes, wire: Wire, texts: Mapping[str, str]) -> bytes:
 
 
 def unread(body: bytes, wire: Wire) -> bytes:
-    """
-    The request with items of ours that could not be looked up: none goes to the provider.
-
-    Raises:
-        WireError: the body cannot be followed.
-    """
+    """The request without items of ours that could not be looked up; raises as `items_of`."""
     return written_out(body, wire, {item.reference: UNREADABLE for item in items_of(body, wire)})
 
 

@@ -16,12 +16,7 @@ COUNTING: dict[str, Wire] = {"/v1/messages/count_tokens": messages, "/v1/respons
 
 
 def wire_of(method: str, path: str) -> Wire | None:
-    """
-    How to read a request; None: memory has nothing to do with it.
-
-    Args:
-        path: without its query. A prefix in front of `/v1/` is the client's own affair.
-    """
+    """How to read a request, whatever stands in front of `/v1/`; None: memory has nothing to do with it."""
     start = path.find("/v1/")
     return WIRES.get(path[start:]) if method == "POST" and start >= 0 else None
 

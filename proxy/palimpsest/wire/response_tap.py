@@ -17,11 +17,6 @@ class ResponseTap:
     """
 
     def __init__(self, headers: RawHeaders, limit_bytes: int) -> None:
-        """
-        Args:
-            headers: of the answer, names in any case.
-            limit_bytes: kept at most; of a longer answer only the end is found.
-        """
         by_name = {name.lower(): value for name, value in headers}
         self.streamed = by_name.get(b"content-type", b"").lstrip().lower().startswith(b"text/event-stream")
         self.overflowed = False

@@ -34,10 +34,8 @@ class Form:
 
 def add(chat: Chat, insertions: Sequence[Insertion], form: Form) -> bytes:
     """
-    A request's body with text added to it; without insertions the client's very bytes.
-
-    Raises:
-        WireError: as `splice`; or a message that stands outside of the list should carry text.
+    A request's body with text added to it, else the client's very bytes; raises as `splice`, or where no list has the
+    place.
     """
     if not insertions:
         return chat.body
@@ -49,13 +47,7 @@ def add(chat: Chat, insertions: Sequence[Insertion], form: Form) -> bytes:
 
 def splice_at(layout: Layout, insertions: Sequence[Insertion], form: Form) -> bytes:
     """
-    `splice` for a body whose layout is known: only the messages that carry text are scanned.
-
-    Args:
-        insertions: none goes into a field beside the list.
-
-    Raises:
-        WireError: as `splice`.
+    `splice` for a body whose layout is known: only the messages that carry text are scanned. All stand in its list.
     """
     starts, stops, run = layout.starts, layout.stops, memoryview(layout.body)[layout.first : layout.last]
     edits: list[tuple[int, int, bytes]] = []
@@ -112,22 +104,14 @@ def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
 
 
 def spans_of(text: str, listed: str) -> list[Span]:
-    """
-    Where the elements of a body's list stand; none where it has no such list.
-
-    Raises:
-        ValueError: the list is there twice, or the text is no JSON.
-    """
+    """Where the elements of a body's list stand; `ValueError`: the list is there twice, or the text is no JSON."""
     span = member(text, listed)
     return [place for _, place in walk(text, span[0])] if span is not None and text[span[0]] == "[" else []
 
 
 def member(text: str, key: str) -> Span | None:
     """
-    Where the value of a body's key stands; None: it has no such key.
-
-    Raises:
-        ValueError: the key is there twice, or the text is no JSON.
+    Where the value of a body's key stands, None without it; `ValueError`: it is there twice, or the text is no JSON.
     """
     return _one(walk(text, skip_space(text, 0)), key)
 

@@ -58,10 +58,7 @@ _WINDOWS = tuple(
 
 def too_long(status: int, body: bytes) -> TooLong | None:
     """
-    What an error answer says of the prompt's length; None: it is about something else.
-
-    Args:
-        body: decoded, or its first `TEXT_BYTES`.
+    What an error answer (decoded, or its first `TEXT_BYTES`) says of the prompt's length; None: it says nothing of it.
     """
     if status not in STATUSES:
         return None

@@ -30,10 +30,6 @@ class MessageReader:
     """Cuts what one side says into pieces. A message larger than the limit is handed on frame by frame, unread."""
 
     def __init__(self, limit_bytes: int) -> None:
-        """
-        Args:
-            limit_bytes: of a message that is read.
-        """
         self._limit_bytes = limit_bytes
         self._buffer = bytearray()
         self._through = 0  # bytes of a large frame that are still to come, and are handed on as they do
@@ -95,12 +91,7 @@ class MessageReader:
 
 
 def text_frame(text: bytes, mask: bytes = b"") -> bytes:
-    """
-    A message of text in one frame.
-
-    Args:
-        mask: of what a client says, four random bytes; a server's frames have none.
-    """
+    """A message of text in one frame; a client's is masked by four random bytes."""
     flag, size = _MASKED if mask else 0, len(text)
     if size < _SHORT:
         length = bytes([flag | size])

@@ -13,13 +13,7 @@ from palimpsest.settings.policy import Policy
 
 
 async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
-    """
-    Run all checks, and return their findings in order.
-
-    Args:
-        policy: settings that are fine; those that are not never become one.
-        environment: holds the credentials to be tried.
-    """
+    """Run all checks, and return their findings in order; `environment` holds the credentials to be tried."""
     changed = len(load.changes(policy))
     said = f"{changed} differ from the defaults: palimpsest check-config lists them" if changed else "the defaults"
     return [

@@ -108,12 +108,7 @@ def _finding_of(
 
 
 async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeaders) -> ModelListAnswer:
-    """
-    Request the list of models once.
-
-    Raises:
-        UpstreamUnreachable: no answer, or not in time.
-    """
+    """Request the list of models once. Raises `UpstreamUnreachable`: no answer, or not in time."""
     headers = [*credential, *([ANTHROPIC_VERSION] if upstream.wire == "anthropic" else [])]
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):

@@ -172,12 +172,7 @@ def query_terms(text: str) -> tuple[str, ...]:
 
 
 def identifiers(text: str, among: Container[str] | None = None) -> tuple[str, ...]:
-    """
-    The different terms of a text that name one thing exactly, whole: paths, versions, hashes, ids, long numbers.
-
-    Args:
-        among: no others are looked at; None: all are.
-    """
+    """The different terms of a text that name one thing exactly, whole: paths, versions, hashes, ids, long numbers."""
     lowered = ((run, run.lower()) for run in _runs(text))
     return tuple(dict.fromkeys(low for run, low in lowered if (among is None or low in among) and _is_identifier(run)))
 

@@ -36,10 +36,7 @@ class FairQueue(Generic[T]):
 
     def take(self, is_wanted: Callable[[T], bool] = lambda item: True) -> T | None:
         """
-        The item whose turn it is, or None.
-
-        Args:
-            is_wanted: others stay where they are, and all that stands behind them in their conversations.
+        The wanted item whose turn it is, or None; others stay, and so does all behind them in their conversations.
         """
         for tenant, conversations in self._waiting.items():
             if self._taken_of[tenant] >= self._most_of_tenant:

@@ -40,13 +40,7 @@ REMEMBERED_INSTRUCTIONS = 64  # system prompts are long and come with every requ
 
 
 def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
-    """
-    A request, ready to commit.
-
-    Args:
-        key: of the tenant, at most 64 bytes.
-        clean: takes credentials out of a text.
-    """
+    """A request, ready to commit, by the tenant's key (at most 64 bytes) and without credentials (`clean`)."""
     said = replace(turn, explain=_explained(turn, clean))
     entries = tuple(entry_of(new, turn.role, key, clean) for new in turn.new)
     return Record(said, entries, scope_prints(turn, key))

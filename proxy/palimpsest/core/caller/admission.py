@@ -16,12 +16,7 @@ _WIDEST_FIRST = (Mode.ON, Mode.READ_ONLY, Mode.OFF)
 
 def mode_of(headers: Mapping[str, str], policy: MemoryPolicy, *, is_read_only: bool = False) -> Mode:
     """
-    The mode of a request. A header may restrict what the policy allows, never widen it; one that is not understood
-    switches memory off.
-
-    Args:
-        headers: lower-case names to values.
-        is_read_only: the caller's key archives nothing.
+    The mode of a request: a header may restrict what the policy or a key allows, and one not understood switches off.
     """
     widest = max(policy.mode, Mode.READ_ONLY, key=_WIDEST_FIRST.index) if is_read_only else policy.mode
     user_agent = headers.get("user-agent", "")

@@ -79,12 +79,7 @@ class Signals:
 
 
 def read_signals(table: Mapping[str, Any]) -> Signals:
-    """
-    Read the client table.
-
-    Raises:
-        PolicyError: a row is malformed; the text names the section and the row.
-    """
+    """Read the client table; `PolicyError` names the section and the row that is malformed."""
 
     def rows(section: str) -> tuple[Signal, ...]:
         return tuple(_signal(section, row) for row in table.get(section) or ())

@@ -77,12 +77,7 @@ class ProxyKeys:
         return secret_in(credential).startswith(_PREFIX) or self.opens(credential) is not None
 
     def refuses(self, headers: RawHeaders, key: Key | None) -> bool:
-        """
-        Whether to refuse a caller: a required key is missing, or the key is not valid.
-
-        Args:
-            key: what was found for these headers.
-        """
+        """Whether to refuse a caller: a required key is missing, or the one that these headers show is not valid."""
         if key is not None:
             return False
         return self.is_required or any(secret.startswith(_PREFIX) for secret in secrets_of(headers))

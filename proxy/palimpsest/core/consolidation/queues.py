@@ -63,12 +63,7 @@ class Verdict:
 
 
 def entry_of(id: int, text: str, role: str) -> Entry:
-    """
-    What the rules compare of an item: its terms, exact names and values of slots.
-
-    Args:
-        role: of who said it. Only users state values.
-    """
+    """What the rules compare of an item: its terms, exact names and values of slots, which only users state."""
     opening = _SPEAKER.match(text)
     said = text[opening.end() :] if opening else text
     speaker = f"{role}:{opening[1].lower() if opening else ''}"
@@ -132,12 +127,7 @@ def same_slot(entries: Sequence[Entry]) -> dict[int, int]:
 
 
 def verdict(older: Entry, newer: Entry, likeness: float) -> Verdict | None:
-    """
-    What becomes of the older of two items; None: it is left.
-
-    Args:
-        likeness: their cosine.
-    """
+    """What becomes of the older of two items, by their cosine; None: it is left."""
     if is_repeat(older, newer, likeness):
         return Verdict(older.id, newer.id, "merged", f"said again, likeness {likeness:.2f}")
     replaced = [slot for slot, value in older.slots.items() if _is_other(value, newer.slots.get(slot))]

@@ -28,12 +28,7 @@ class Statement:
 
 
 def fact_id(key: bytes, occurrence: int, subject: str, slot: str, value: str) -> str:
-    """
-    The id of a fact that a message states; the same whenever it is extracted from it.
-
-    Args:
-        key: of the tenant.
-    """
+    """The id of a fact that a message states, by the tenant's key; the same whenever it is extracted from it."""
     return added_id(_hash(key, b"fact id", str(occurrence), subject, slot, _normalised(value)))
 
 
@@ -43,24 +38,13 @@ def added_id(number: int) -> str:
 
 
 def place_print(key: bytes, subject: str, slot: str, value: str, is_single: bool) -> int:
-    """
-    The hash of the place that a fact takes from others: its slot, or with many values its own value.
-
-    Args:
-        key: of the tenant.
-    """
+    """The hash of the place that a fact takes from others: its slot, or with many values its own value."""
     same = value.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")  # as SQLite's lower: of ASCII
     return _hash(key, b"fact place", subject, slot, *(() if is_single else (same,))) >> 1
 
 
 def marks(key: bytes, conversation: str, user: str, scope: str, statement: Statement) -> Sequence[int]:
-    """
-    The marks of a statement, by whose it is and by what it states: one of them forbids it.
-
-    Args:
-        key: of the tenant.
-        conversation: public id.
-    """
+    """The marks of a statement, by whose it is (public id of the conversation) and what it states: one forbids it."""
     whose = [("conversation", conversation), ("user", user, scope)]
     stated = [("slot", statement.subject, statement.slot), ("value", _normalised(statement.value))]
     full = str(statement.full)
@@ -84,12 +68,7 @@ def marks_left(
 
 
 def added_mark(key: bytes, id: str) -> int:
-    """
-    The mark that a told fact leaves when it is forgotten or erased: an import does not bring it back.
-
-    Args:
-        key: of the tenant.
-    """
+    """The mark that a told fact leaves when it is forgotten or erased: an import does not bring it back."""
     return _hash(key, b"fact mark", "told", id) >> 1
 
 

@@ -66,14 +66,7 @@ def write(
     statistics: TermStatistics,
     weights: Weights = PAPER,
 ) -> tuple[Item, ...]:
-    """
-    What to keep of a segment, in order of the conversation.
-
-    Args:
-        segment: messages in a row; only what people and the assistant say is kept.
-        budget_tokens: of questions and texts together, by `count`.
-        statistics: of the tenant, the segment included; empty ones make all words equal.
-    """
+    """What to keep of a segment, in order of the conversation; without statistics of the tenant all words are equal."""
     units = units_of(segment)
     probes = sorted(probes_of(units, segment, statistics), key=lambda probe: -probe.likelihood)
     chosen: dict[int, Kind] = {}

@@ -53,12 +53,7 @@ def source_spans(text: str, segment: Sequence[SourceMessage], messages: Collecti
 
 
 def says_no_more(text: str, said: Sequence[str], *, is_statement: bool = True) -> bool:
-    """
-    Whether a text names nothing that these do not name, says little in other words, and turns nothing round.
-
-    Args:
-        is_statement: False: it is a question or a title; only what it names is looked at.
-    """
+    """Whether a text (a question or title: what it names) says no more than these, and turns nothing round."""
     whole = "\n".join(said)
     words = {folded(word) for word in _WORD.findall(whole)}
     words |= {part for word in words for part in re.split(r"[^\w]+", word)}

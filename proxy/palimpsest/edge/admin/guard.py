@@ -124,12 +124,7 @@ def _with_caller(caller: Caller, asked: Any) -> Any:
 
 
 async def parse(operation: Operation[P], request: Request) -> P:
-    """
-    What was asked.
-
-    Raises:
-        Refused: 400, with words about what is wrong; 404 where that is in the path; 413 for a body that is too large.
-    """
+    """What was asked. Raises `Refused`, with words about what is wrong."""
     known = [field.name for field in fields(operation.asks)]  # type: ignore[arg-type]
     in_path = {name: value for name, value in request.path_params.items() if name in operation.path_names}
     if blank := next((name for name, value in in_path.items() if not value.strip()), None):

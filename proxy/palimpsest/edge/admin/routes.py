@@ -83,12 +83,7 @@ def admin_api(
     features: Iterable[OfFeature],
     page: Callable[[Sequence[Operation[Any]], Guard], ASGIApp] | None = None,
 ) -> ASGIApp:
-    """
-    All of it as one application.
-
-    Args:
-        page: makes the application that answers whatever else is below /memory; None: nothing is there.
-    """
+    """All of it as one application; `page` makes the one that answers whatever else is below /memory."""
     table, guard = operations(parts, features), Guard(access)
     others = UnknownPath() if page is None else page(table, guard)
     return Router(_routes(table, guard), redirect_slashes=False, default=others)

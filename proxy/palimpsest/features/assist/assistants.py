@@ -54,10 +54,8 @@ class ModelAssistants:
 
     async def apply(self, policy: Policy) -> None:
         """
-        Apply another policy; running calls finish under the old one.
-
-        Raises:
-            KeyError: a variable that holds a key is not in the environment; `settings.load` looks for them.
+        Apply another policy, whose keys are in the environment (`settings.load`); running calls finish under the old
+        one.
         """
         made_of = (policy.models, policy.upstreams if any(one.upstream for one in policy.models.values()) else ())
         if made_of == self._made_of:

@@ -36,10 +36,6 @@ class Budget:
     def __init__(
         self, role: AssistRole, policy: AssistantPolicy, price: Price | None, database: Engine, clock: Clock
     ) -> None:
-        """
-        Args:
-            price: None: not known; then nothing costs anything.
-        """
         self._role: AssistRole = role
         self._policy = policy
         self._price = price or FREE
@@ -59,16 +55,7 @@ class Budget:
         )
 
     async def book(self, tenant: str, prompt_tokens: int, completion_tokens: int) -> Booking:
-        """
-        Book a call before it is made.
-
-        Args:
-            prompt_tokens: as estimated.
-            completion_tokens: at most.
-
-        Raises:
-            AssistFault: a cap does not allow it, or the database does not answer.
-        """
+        """Book a call before it is made: tokens as estimated and at most. `AssistFault`: a cap does not allow it."""
         day = day_of(self._clock())
         usage = AssistUsage(1, 0, prompt_tokens, completion_tokens, self._price.of(prompt_tokens, completion_tokens))
 
@@ -92,15 +79,7 @@ class Budget:
         return Booking(day, tenant, usage)
 
     async def settle(self, booking: Booking, prompt_tokens: int, completion_tokens: int, *, failed: bool) -> float:
-        """
-        Replace the booking of a call by what it used.
-
-        Returns:
-            US dollars.
-
-        Raises:
-            MemoryFault: it stays as it was booked.
-        """
+        """Replace the booking of a call by what it used; returns US dollars."""
         dollars = self._price.of(prompt_tokens, completion_tokens)
         booked = booking.usage
         difference = AssistUsage(

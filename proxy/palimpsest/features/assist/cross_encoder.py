@@ -26,12 +26,7 @@ class CrossEncoder:
     """A loaded model. One run at a time."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        """
-        Load from a folder; nothing is fetched.
-
-        Raises:
-            MemoryFault: fastembed has no such model, or its files are missing or damaged.
-        """
+        """Load from a folder; nothing is fetched."""
         doing = f"loading the cross-encoder {name} from {folder}"
         if not folder.is_dir():
             raise MemoryFault(f"{doing}: it is missing; docs/assist.md says how to install it")
@@ -46,12 +41,7 @@ class CrossEncoder:
             raise MemoryFault(f"{doing}: {cause}") from cause
 
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
-        """
-        How well each passage answers the question; higher is better, on no scale.
-
-        Raises:
-            MemoryFault: it did not work.
-        """
+        """How well each passage answers the question; higher is better, on no scale."""
         asked, *said = (text.encode(errors="replace").decode() for text in (question, *passages))  # no half characters
         try:
             return [float(score) for score in self._model.rerank(asked, said, batch_size=BATCH_PAIRS)]

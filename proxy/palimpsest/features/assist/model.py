@@ -73,10 +73,6 @@ class RoleModel:
     def __init__(
         self, role: AssistRole, policy: AssistantPolicy, sender: Sender, budget: Budget, counts: AssistCounts
     ) -> None:
-        """
-        Args:
-            sender: asks this model's provider, whatever model it is told.
-        """
         self._role: AssistRole = role
         self._policy = policy
         self._sender = sender
@@ -236,12 +232,7 @@ class RoleModel:
         return AssistFault(f"asking {self._policy.model} as {self._role}: {text}", outcome)
 
     def _refuse_while_resting(self) -> None:
-        """
-        Refuse calls while a provider rests, after repeated failures or at its request.
-
-        Raises:
-            AssistFault: it is not time yet.
-        """
+        """Refuse calls, by `AssistFault`, while a provider rests, after repeated failures or at its request."""
         seconds = self._rests_until - asyncio.get_running_loop().time()
         if seconds > 0:
             raise self._fault(f"it is not asked for {seconds:.0f} s more, because it failed", self._rests_for)

@@ -49,12 +49,7 @@ class QueryController:
         self._clock = clock
 
     async def planned(self, query: Query, deadline: float) -> Query:
-        """
-        The query with a plan, or as it is where none is made in time.
-
-        Args:
-            deadline: by the event loop's clock.
-        """
+        """The query with a plan, or as it is where none is made by the deadline (of the event loop's clock)."""
         controller = self._policy().controller
         if controller == "off" or query.named is not None:  # nobody asks
             return query
@@ -73,12 +68,7 @@ class QueryController:
 
 
 def prompt(message: str, now: float) -> Prompt:
-    """
-    The prompt that asks for the plan of a look-up.
-
-    Args:
-        now: Unix seconds.
-    """
+    """The prompt that asks for the plan of a look-up."""
     today = datetime.fromtimestamp(now, UTC).date().isoformat()
     text = f"Today is {today}. The newest message:\n{message[:MESSAGE_CHARS]}"
     return Prompt("query_plan", INSTRUCTIONS, text, SCHEMA, ANSWER_TOKENS)

@@ -70,10 +70,8 @@ class Selector:
 
     async def selected(self, query: Query, recalled: Recalled, deadline: float) -> Recalled:
         """
-        The candidates in the order of the selector, or unchanged if it does not answer in time.
-
-        Args:
-            deadline: by the event loop's clock.
+        The candidates in the order of the selector, or unchanged where it has none by the deadline (of the loop's
+        clock).
         """
         kind = self._policy().recall.selector
         if kind == "score":
@@ -144,12 +142,7 @@ class LocalJudge:
             await asyncio.wait((self._loading,))
 
     async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
-        """
-        How well each passage answers a question; empty while the model is loaded, broken or busy.
-
-        Raises:
-            MemoryFault: it failed.
-        """
+        """How well each passage answers a question; empty while the model is loaded, broken or busy."""
         loading, asking = self._loading, self._asking
         if loading is None or not loading.done() or self.trouble or (asking is not None and not asking.done()):
             return []
@@ -170,12 +163,7 @@ def _looked_at(done: asyncio.Future[Any]) -> None:
 
 
 def prompt(message: str, memories: Sequence[Memory]) -> Prompt:
-    """
-    The prompt that asks for a ranking of passages.
-
-    Args:
-        memories: the candidates; they are numbered from 1.
-    """
+    """The prompt that asks for a ranking of the candidates, which are numbered from 1."""
     lines = [f"[{number}] {_line(memory)}" for number, memory in enumerate(memories, start=1)]
     text = "\n".join([f"The newest message:\n{message[:MESSAGE_CHARS]}\n", "The passages:", *lines])
     most = min(KEPT, len(memories))

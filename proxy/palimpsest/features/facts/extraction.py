@@ -75,12 +75,7 @@ class FactExtraction:
         self._fresh.set()
 
     async def run(self, may_extract: Callable[[], bool]) -> None:
-        """
-        Extract whatever comes; forever.
-
-        Args:
-            may_extract: asked before each look and each batch; while it is False, nothing is read or written.
-        """
+        """Extract whatever comes, while `may_extract` (asked before each look and batch) allows it; forever."""
         while True:
             self._fresh.clear()
             try:
@@ -98,12 +93,7 @@ class FactExtraction:
             await asyncio.sleep(GATHER_SECONDS)
 
     async def extract_batch(self) -> bool:
-        """
-        Extract the facts of the next messages. False: none wait that another worker has not claimed.
-
-        Raises:
-            MemoryFault: the store could not do its work; the lease of the batch runs out.
-        """
+        """Extract the facts of the next messages. False: none wait that another worker has not claimed."""
         await self._begin()
         if not await self._database.ask(store.oldest_waiting_at):
             return False

@@ -36,10 +36,6 @@ class Facts:
     """The facts of one database. Methods raise `MemoryFault` where that does not answer."""
 
     def __init__(self, database: Engine, secret: bytes, policy: Callable[[], Policy], clock: Clock) -> None:
-        """
-        Args:
-            policy: in force at the moment that it is called.
-        """
         self._database = database
         self._secret = secret
         self._policy = policy
@@ -55,12 +51,7 @@ class Facts:
         return self._policy().memory.reach
 
     async def list_facts(self, wanted: FactFilter, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
-        """
-        Facts, the newest first.
-
-        Args:
-            after: `place_of` the last fact of the page before; zeros for the first page.
-        """
+        """Facts, the newest first, behind that of a place (`place_of`); zeros for the first page."""
         wanted = replace(wanted, reach=self._reach)
         return await self._database.ask(
             functools.partial(list_facts, wanted=wanted, now=self._clock(), limit=limit, after=after)
@@ -76,12 +67,7 @@ class Facts:
         return found[0] if found else None
 
     async def by_id_of_any_tenant(self, id: str, tenant: str = "") -> Fact | None:
-        """
-        The fact of this id, of a tenant or, with "", of the only tenant that has it; None: there is none.
-
-        Raises:
-            PolicyError: several tenants have one.
-        """
+        """The fact of this id, of a tenant or the only one that has it (else `PolicyError`); None: there is none."""
         tenants = [tenant] if tenant else await self._database.ask(functools.partial(added_facts.tenants_of, id=id))
         if len(tenants) > 1:
             raise PolicyError(f"tenant: required, because several have {id}: {', '.join(tenants)}")

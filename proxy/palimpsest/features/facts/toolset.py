@@ -158,15 +158,7 @@ class FactTools:
         who: str = "",
     ) -> FactsAnswer:
         """
-        Store a fact for the speaker's user and project.
-
-        Args:
-            valid_until: ISO 8601, UTC unless it says; "": until further notice.
-            who: the program that asks for it.
-
-        Raises:
-            MemoryFault: it could not be stored.
-            PolicyError, ToolError: it is no fact, or may not be stored.
+        Store a fact for the speaker's user and project, until an ISO 8601 time or further notice; `who` asks for it.
         """
         self._refuse_writing(speaker)
         self._whose(speaker)
@@ -185,13 +177,7 @@ class FactTools:
         return _fact_block([await self._facts.add(fact)])
 
     async def forget(self, speaker: Speaker, id: str) -> int:
-        """
-        Forget a fact for good; returns how often it had been stated.
-
-        Raises:
-            MemoryFault: it could not be done.
-            ToolError: the speaker's user has no such fact, or the key only reads.
-        """
+        """Forget a fact for good; returns how often it had been stated."""
         self._refuse_writing(speaker)
         self._whose(speaker)
         fact = await self._facts.by_id(speaker.tenant, id)

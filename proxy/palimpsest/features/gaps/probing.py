@@ -146,12 +146,7 @@ class Prober:
         chance: random.Random | None = None,
         assist: Callable[[Retriever], Retriever] = lambda recall: recall,
     ) -> Prober:
-        """
-        A prober of an archive.
-
-        Args:
-            assist: what assists recall for requests.
-        """
+        """A prober of an archive, with what assists recall for requests."""
 
         def recall(tables: PassageTables) -> Retriever:
             return assist(
@@ -164,12 +159,7 @@ class Prober:
         return cls(archive.database, archive.tables, recall, archive.current, archive.clock, chance)
 
     async def run(self, traffic: Traffic, counts: Counts, may_probe: Callable[[], bool]) -> None:
-        """
-        Probe as often as the policy allows, until it allows nothing.
-
-        Args:
-            may_probe: asked before each round; False while something is more urgent.
-        """
+        """Probe as often as the policy allows, and nothing is more urgent, until it allows nothing."""
         tried_at = -HOUR_SECONDS
         while per_hour := self._policy().gaps.probes_per_hour:
             count = min(ROUND_PROBES, per_hour)
@@ -188,12 +178,7 @@ class Prober:
         return await self._database.ask(live_estimate)
 
     async def probe_now(self, count: int) -> GapEstimate:
-        """
-        Make so many probes now, if there are messages for them. Nothing of it is kept.
-
-        Raises:
-            MemoryFault: it could not be looked up.
-        """
+        """Make so many probes now, if there are messages for them. Nothing of it is kept."""
         stages: list[ProbeStage] = []
         empty = 0
         while len(stages) < count and empty < EMPTY_ROUNDS:

@@ -160,13 +160,7 @@ class Consolidator:
         return outcome
 
     async def undo(self, key: str, tenant: str = "") -> Json | None:
-        """
-        Undo a run; None: there is no such run, or it was undone before.
-
-        Args:
-            key: of the run.
-            tenant: whose it must be; "": anybody's.
-        """
+        """Undo a run, of this tenant or with "" anybody's; None: there is no such run, or it was undone before."""
         await self._database.open()
         step = functools.partial(consolidations.undo, key=key, tenant=tenant, at=self._clock())
         count = await self._database.transact(step)

@@ -66,13 +66,8 @@ class Batches:
 
     async def transact(self, work: Callable[[Transaction], T], tenant: str = "") -> T:
         """
-        Write one batch in a transaction, then rest.
-
-        Args:
-            tenant: whose rows it writes, and no others'; "": anybody's.
-
-        Raises:
-            MemoryFault: it could not be written, or another process has taken over.
+        Write one batch, of this tenant's rows alone, then rest; `MemoryFault` also where another process has taken
+        over.
         """
         if not await self.hold():
             raise MemoryFault("consolidating: another process has taken over")

@@ -29,12 +29,7 @@ log = structlog.get_logger()
 
 
 class Schedule:
-    """
-    Consolidates as the policy says. Run `run` in the background.
-
-    Args:
-        policy: what is in force at the moment that it is called.
-    """
+    """Consolidates as the policy in force says. Run `run` in the background."""
 
     def __init__(
         self,

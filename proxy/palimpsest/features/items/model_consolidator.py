@@ -119,12 +119,7 @@ def _edge(claim: Json, text: str) -> Edge | None:
 
 
 def judge_prompt(older: str, queue: Sequence[tuple[str, float]]) -> Prompt:
-    """
-    The prompt that asks for the verdict on an item.
-
-    Args:
-        queue: texts of newer items, and when they were said, Unix seconds; they are numbered from 1.
-    """
+    """The prompt that asks for the verdict on an item, beside newer ones and their Unix seconds, numbered from 1."""
     lines = [f"[{number}] {_day(at)} {_line(text)}" for number, (text, at) in enumerate(queue, start=1)]
     text = "\n".join([f"The older note: {_line(older)}", "The newer notes:", *lines])
     schema = object_schema(

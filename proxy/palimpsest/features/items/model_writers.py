@@ -103,12 +103,7 @@ class ModelWriters:
         vectors: Floats | None = None,
     ) -> WrittenItems:
         """
-        The items of a segment, in the order of the conversation.
-
-        Args:
-            name: of `core.writing.writers.WRITERS`.
-            tenant: whose messages these are; it is only counted.
-            vectors: of the turns; see `lightmem3.batches`.
+        The items of a segment, in the order of the conversation, by the writer of this name (`core.writing.writers`).
         """
         given = segment, budget_tokens, self._count, statistics, self._buffers, self._compress, vectors
         work = _Work(self._assistant, tenant, *given)

@@ -30,10 +30,6 @@ class Relater:
     """Takes relations from the items of one database."""
 
     def __init__(self, database: Engine, batches: Batches, judge: Callable[[], RelationJudge | None]) -> None:
-        """
-        Args:
-            judge: the model that says what items relate beside the rules, as the policy in force names it.
-        """
         self._database = database
         self._batches = batches
         self._judge = judge

@@ -76,14 +76,7 @@ class ItemWriter(Protocol):
     async def write(
         self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str, vectors: Floats | None = None
     ) -> Sequence[Item]:
-        """
-        The items to keep of a segment, each with its sources.
-
-        Args:
-            statistics: of the tenant's words.
-            tenant: whose messages these are.
-            vectors: of the turns, where there is a short-term buffer; see `lightmem3.batches`.
-        """
+        """The items to keep of a segment, each with its sources; vectors of its turns: see `lightmem3.batches`."""
 
 
 @frozen
@@ -200,15 +193,7 @@ class ItemKeeper:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def catch_up(self, may_be_open: bool = False) -> int:
-        """
-        Write all that is complete now; returns how many items.
-
-        Args:
-            may_be_open: what is not complete yet, too.
-
-        Raises:
-            MemoryFault: the store could not do its work.
-        """
+        """Write all that is complete now, or also what is not; returns how many items."""
         written = 0
         while (writer := self._writer()) is not None:
             now = self._clock()

@@ -24,14 +24,7 @@ CALL_SECONDS = 30.0  # of one call: the proxy answers in milliseconds, or is gon
 
 async def bridge(url: str, headers: Mapping[str, str]) -> None:
     """
-    Pass MCP between standard input and the proxy at a URL until the input ends.
-
-    Args:
-        url: of the endpoint, with its path.
-        headers: that say who asks.
-
-    Raises:
-        PalimpsestError: the proxy cannot be reached, or does not serve tools.
+    Pass MCP between standard input and the endpoint at a URL, under headers that say who asks, until the input ends.
     """
     async with httpx2.AsyncClient(headers=dict(headers), timeout=CALL_SECONDS) as http:
         await _refuse(http, url)

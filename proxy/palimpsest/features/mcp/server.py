@@ -53,13 +53,7 @@ class Document(BaseModel):
 
 
 def memory_server(tools: MemoryTools, others: Iterable[Toolset], names: Iterable[str]) -> MCPServer:
-    """
-    A server of these tools.
-
-    Args:
-        others: tools of other features.
-        names: of the tools that the policy offers.
-    """
+    """A server of these tools and those of other features, as far as the policy offers their names."""
     server = MemoryServer(
         "palimpsest", "Palimpsest memory", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )

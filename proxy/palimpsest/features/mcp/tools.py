@@ -72,10 +72,6 @@ class MemoryTools:
     def __init__(
         self, database: Engine, recall: Retriever, forgetting: Forgetting, policy: Policy, secret: bytes, clock: Clock
     ) -> None:
-        """
-        Args:
-            secret: signs confirmations.
-        """
         self._database = database
         self._recall = recall
         self._forgetting = forgetting

@@ -47,12 +47,7 @@ def print_of(secret: bytes) -> str:
 
 
 def write(stream: BinaryIO, name: str, manifest: Manifest, database: Path, secret: bytes | None) -> None:
-    """
-    Write a backup.
-
-    Args:
-        name: of the file, which says how it is compressed.
-    """
+    """Write a backup, compressed as the name of the file says."""
     with ExitStack() as opened:
         inner = compressed_stream(stream, name)
         if inner is not stream:
@@ -68,13 +63,7 @@ def write(stream: BinaryIO, name: str, manifest: Manifest, database: Path, secre
 
 def unpack(path: Path, folder: Path) -> tuple[Manifest, bytes | None]:
     """
-    Take a backup apart: its database becomes a file of `folder`.
-
-    Returns:
-        What it holds, and the secret; None: it is not in it.
-
-    Raises:
-        MemoryFault: it is none, or damaged.
+    Take a backup apart: its database becomes a file of `folder`. Returns what it holds, and the secret that is in it.
     """
     manifest: Manifest | None = None
     secret: bytes | None = None

@@ -49,12 +49,7 @@ class Session:
         self._resets = False
 
     def take(self, value: Any) -> None:
-        """
-        Take the next line of the file.
-
-        Raises:
-            WireError: it is none that this program writes.
-        """
+        """Take the next line of the file; `WireError`: it is none that this program writes."""
         self._lines += 1
         if not isinstance(value, dict):
             raise WireError("not a line of a session")

@@ -72,12 +72,7 @@ def compressed_stream(stream: BinaryIO, name: str) -> BinaryIO:
 
 
 def files_in(paths: Iterable[Path]) -> Iterator[File]:
-    """
-    All files below these, folders and archives opened, in the order of their names.
-
-    Raises:
-        MemoryFault: one is not there, or cannot be read.
-    """
+    """All files below these, folders and archives opened, in the order of their names."""
     for path in paths:
         if not path.exists():
             raise MemoryFault(f"importing {path}: there is no such file")

@@ -94,12 +94,7 @@ class Ages:
 
 
 def ages(turns: Iterable[PortableTurn], into: Destination, policy: RetentionPolicy, now: float) -> Ages:
-    """
-    How many messages of these turns are older than retention keeps them.
-
-    Raises:
-        PolicyError: turns name no tenant, nor is there a default.
-    """
+    """How many messages of these turns are older than retention keeps them."""
     found, of_tenant = Ages(), dict[str, Cutoffs]()
     for turn in turns:
         tenant = _tenant_for(turn.tenant, into)
@@ -129,15 +124,8 @@ class Importing:
         self, turns: Iterable[PortableTurn], into: Destination, report: Callable[[Totals], None] = lambda totals: None
     ) -> Totals:
         """
-        Write turns, parents in front of their children.
-
-        Args:
-            turns: read on another thread, a batch at a time.
-            report: told the totals after each batch.
-
-        Raises:
-            MemoryFault: nothing can be written now; what was written by then stays, and the import can be repeated.
-            PolicyError: turns name no tenant, nor is there a default.
+        Write turns, parents in front of their children, read on another thread; `report` is told the totals by the
+        batch.
         """
         await self._database.open()
         batches = _batches(turns)
@@ -149,10 +137,6 @@ class Importing:
     async def take_facts(self, facts: Sequence[Fact], into: Destination) -> int:
         """
         Write added facts from another installation; returns how many are stored. Facts forgotten here stay forgotten.
-
-        Raises:
-            MemoryFault: nothing can be written now.
-            PolicyError: facts name no tenant, nor is there a default.
         """
         moved = [self._fact(fact, into) for fact in facts]
         key_of = functools.partial(tenant_key, self._secret)
@@ -165,16 +149,7 @@ class Importing:
         return stored
 
     async def take_forgotten(self, facts: Sequence[ForgottenFact], into: Destination, now: float) -> int:
-        """
-        Forget facts that were forgotten in another installation, if their messages are stored; returns how many.
-
-        Args:
-            now: Unix seconds.
-
-        Raises:
-            MemoryFault: nothing can be written now.
-            PolicyError: facts name no tenant, nor is there a default.
-        """
+        """Forget facts that were forgotten elsewhere, if their messages are stored; returns how many."""
         moved = [_moved_place(fact, into) for fact in facts]
         key_of = functools.partial(tenant_key, self._secret)
         kept = 0

@@ -51,12 +51,7 @@ def is_header(value: Any) -> bool:
 
 
 def check_header(value: Json) -> None:
-    """
-    Check the first line of an export.
-
-    Raises:
-        WireError: a newer version wrote the file.
-    """
+    """Check the first line of an export; `WireError`: a newer version wrote the file."""
     version = value.get("version")
     if type(version) is not int or not 1 <= version <= VERSION:
         raise WireError(
@@ -147,12 +142,7 @@ def fact_to_line(fact: Fact) -> bytes:
 
 
 def fact_from_line(value: Json) -> Fact:
-    """
-    Read the value of such a line.
-
-    Raises:
-        WireError: it is none of an export; the text says what is wrong with it, in no word of the fact.
-    """
+    """Read the value of such a line; raises as `from_line`."""
     read = _Fields(value)
     kinds = get_type_hints(Fact)
     given = {
@@ -182,12 +172,7 @@ def forgotten_to_line(fact: ForgottenFact) -> bytes:
 
 
 def forgotten_from_line(value: Json) -> ForgottenFact:
-    """
-    Read the value of such a line.
-
-    Raises:
-        WireError: it is none of an export.
-    """
+    """Read the value of such a line; raises as `from_line`."""
     read = _Fields(value)
     place = _read_place(value["forgotten"])
     start, stop, part = (int(read.number(name)) for name in ("start", "stop", "part"))
@@ -324,13 +309,7 @@ class _Fields:
 
 async def export(database: Engine, selection: Selection, key_of: KeyOf) -> AsyncIterator[bytes]:
     """
-    The lines of an export, some at a time, the header first.
-
-    Args:
-        key_of: the key of a tenant, by its name; asked where facts were forgotten.
-
-    Raises:
-        MemoryFault: the database cannot be read.
+    The lines of an export, some at a time, the header first; `key_of` gives tenants' keys where facts were forgotten.
     """
     yield header_line()
     transcript = Transcript(selection)

@@ -69,12 +69,7 @@ async def _run(policy: Policy, source: str, target: str, report: Callable[[str, 
 
 
 def _demand_secret(policy: Policy, source: str, target: str) -> None:
-    """
-    Have the secret of the source in a folder that is the target.
-
-    Raises:
-        PolicyError: another one is there.
-    """
+    """Have the secret of the source in a folder that is the target; `PolicyError`: another one is there."""
     from palimpsest.domain.errors import PolicyError
     from palimpsest.store.data_dir import make_folder
     from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, keep_secret, load_secret

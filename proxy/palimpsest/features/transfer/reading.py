@@ -47,12 +47,7 @@ class ReadResult:
 
 
 def turns_in(paths: list[Path], found: ReadResult) -> Iterator[PortableTurn]:
-    """
-    The turns of files and of all files in folders, parents in front of their children.
-
-    Raises:
-        MemoryFault: a file is not there, or cannot be read.
-    """
+    """The turns of files and of all files in folders, parents in front of their children."""
     for file in files_in(paths):
         try:
             with file.open() as stream:

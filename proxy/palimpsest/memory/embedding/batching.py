@@ -16,12 +16,7 @@ MAX_CHARS = 8192  # beyond, nothing can be among the first 256 tokens: no tokeni
 
 
 def embed_in_batches(texts: Sequence[str], dimensions: int, run: Callable[[list[str]], Vectors]) -> Vectors:
-    """
-    Vectors of texts, shape (n, dimensions), in the order of `texts`.
-
-    Args:
-        run: embeds a few texts at once.
-    """
+    """Vectors of texts, shape (n, dimensions), in their order; `run` embeds a few at once."""
     return in_slices([*map(len, texts)], dimensions, lambda chosen: run([readable(texts[i]) for i in chosen]))
 
 

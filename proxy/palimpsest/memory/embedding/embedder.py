@@ -123,12 +123,7 @@ class LocalEmbedder:
                 del self._remembered[forms]
 
     async def embed_aside(self, texts: Sequence[str]) -> Vectors:
-        """
-        As `embed_queries`, for questions that nobody waits for: they are neither kept nor counted.
-
-        Raises:
-            MemoryFault: there is no model.
-        """
+        """As `embed_queries`, for questions that nobody waits for: they are neither kept nor counted."""
         encoder = self._encoder
         if encoder is None:
             raise MemoryFault(f"embedding a question: {self.status}")
@@ -137,10 +132,8 @@ class LocalEmbedder:
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """
-        Unit vectors of passages, shape (n, dimensions), at low priority.
-
-        Raises:
-            MemoryFault: there is no model, or its process ended or hung; the next call starts another.
+        Unit vectors of passages, (n, dimensions), at low priority; after a `MemoryFault` the next call starts a process
+        anew.
         """
         if self._passages is None:
             raise MemoryFault(f"embedding passages: {self.status}")
@@ -215,12 +208,7 @@ class LocalEmbedder:
             thread.shutdown(wait=False, cancel_futures=True)
 
     async def _load(self, folder: Path) -> None:
-        """
-        Load the model for questions and start the process for passages, one beside the other.
-
-        Raises:
-            MemoryFault: the model is damaged, or memory is short.
-        """
+        """Load the model for questions and start the process for passages, one beside the other."""
         self._passages = passages = PassageProcess(self._model, folder, min(PASSAGE_THREADS, usable_cores()))
         loading: list[asyncio.Future[Any]] = []
         if Use.QUESTIONS in self._loads:

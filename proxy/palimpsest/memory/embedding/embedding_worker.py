@@ -41,12 +41,7 @@ class PassageProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """
-        Start the process, unless it runs, and wait until its model is loaded.
-
-        Raises:
-            MemoryFault: it could not start, or not load the model; the text says why.
-        """
+        """Start the process, unless it runs, and wait until its model is loaded; the text of a failure says why not."""
         if self._process is not None:
             return
         with faults(OSError, "starting the process that embeds passages"):
@@ -64,12 +59,7 @@ class PassageProcess:
             raise MemoryFault(greeting or "starting the process that embeds passages: it ended; memory may be short")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """
-        Unit vectors, shape (n, dimensions).
-
-        Raises:
-            MemoryFault: the process could not start, or ended; the next call starts another.
-        """
+        """Unit vectors, shape (n, dimensions); after a failure the next call starts another process."""
         self.start()
         assert self._process and self._process.stdin and self._process.stdout
         question = json.dumps(list(texts)).encode()

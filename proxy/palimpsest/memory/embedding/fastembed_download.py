@@ -15,10 +15,7 @@ CACHE_ENV = "FASTEMBED_CACHE_PATH"  # fastembed's own: where other programs of t
 
 def download(model: EmbeddingModel, target: Path) -> None:
     """
-    Put the files of a model into an empty folder.
-
-    Raises:
-        Exception: whatever the libraries raise where the hub cannot be reached or answers with something else.
+    Put the files of a model into an empty folder; raises whatever the libraries raise where the hub cannot be reached.
     """
     cache = os.environ.get(CACHE_ENV)
     hub = cache or str(target / ".hub")

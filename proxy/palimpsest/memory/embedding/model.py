@@ -29,12 +29,7 @@ Report = Callable[[str], None]
 
 
 def chosen_model(policy: ModelPolicy) -> EmbeddingModel:
-    """
-    The model that policy names.
-
-    Raises:
-        PolicyError: there is no such model.
-    """
+    """The model that policy names; `PolicyError`: there is no such."""
     if model := embedding_model(policy.name):
         return model
     raise PolicyError(f"model.name: {unknown_model_error(policy.name)}")

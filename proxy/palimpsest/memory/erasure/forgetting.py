@@ -82,21 +82,13 @@ class Forgetting:
         self._busy = asyncio.Lock()
 
     async def preview(self, target: Target) -> Preview | None:
-        """
-        What would be erased; None: nothing stored matches.
-
-        Raises:
-            PolicyError: several tenants could be meant.
-        """
+        """What would be erased; None: nothing stored matches."""
         return await self._selection.preview(target, self._clock())
 
     async def erase(self, target: Target) -> Json | None:
         """
-        Erase, verify on the disk, and return the signed receipt; None: nothing stored matches.
-
-        Raises:
-            MemoryFault: it was not finished; what is erased by then stays so, and it can be asked for again.
-            PolicyError: several tenants could be meant.
+        Erase, verify on the disk, and return the signed receipt; None: nothing stored matches. Repeat it after a
+        failure.
         """
         async with self._busy:
             selected = await self._selection.select(target, self._clock)
@@ -133,12 +125,7 @@ class Forgetting:
         return signed(body, self._secret)
 
     async def erase_again(self, plans: Sequence[Plan]) -> Mapping[str, int]:
-        """
-        Erase what tombstones that are already there cover; rows by store.
-
-        Raises:
-            MemoryFault: it was not finished, or some of it is still on the disk.
-        """
+        """Erase what tombstones that are already there cover; rows by store."""
         erased = Erased()
         async with self._busy:
             for plan in plans:

@@ -113,12 +113,7 @@ class _RowCounts(Erased):
 
 
 class Sweeper:
-    """
-    Sweeps one database. Run `run` in the background.
-
-    Args:
-        policy: what is in force at the moment that it is called.
-    """
+    """Sweeps one database by the policy in force. Run `run` in the background."""
 
     def __init__(
         self, database: Engine, secret: bytes, policy: Callable[[], RetentionPolicy], counts: Counts, clock: Clock
@@ -164,12 +159,7 @@ class Sweeper:
         return bool(sweep.swept) or not sweep.is_complete
 
     async def sweep(self, budget_seconds: float) -> Sweep:
-        """
-        Erase what is due, for about so long.
-
-        Raises:
-            MemoryFault: it cannot be done now; what is erased by then stays so.
-        """
+        """Erase what is due, for about so long; what is erased before a failure stays so."""
         ends = perf_counter() + budget_seconds
         sweep = Sweep()
         if not (mine := await self._lock(ends)):

@@ -52,10 +52,6 @@ class Retiring:
     """Retires from one database; any number of processes may do so beside others that write."""
 
     def __init__(self, database: Engine, secret: bytes, clock: Clock, settle_seconds: float = SETTLE_SECONDS) -> None:
-        """
-        Args:
-            settle_seconds: for what is on its way to arrive, before it is looked for once more.
-        """
         self._database = database
         self._secret = secret
         self._clock = clock
@@ -64,22 +60,13 @@ class Retiring:
         self._busy = asyncio.Lock()
 
     async def preview(self, target: Target) -> Preview | None:
-        """
-        What would be retired; None: nothing in use matches.
-
-        Raises:
-            PolicyError: several tenants could be meant.
-        """
+        """What would be retired; None: nothing in use matches."""
         found = await self._selection.preview(target, self._clock())
         return found and replace(found, counts=_counted_kinds(found.counts))
 
     async def retire(self, target: Target) -> Json | None:
         """
         Take out of use, and return the signed receipt, whose `id` takes it back; None: nothing that is in use is meant.
-
-        Raises:
-            MemoryFault: it was not finished; what is retired by then stays so, and it can be asked for again.
-            PolicyError: several tenants could be meant.
         """
         async with self._busy:
             selected = await self._selection.select(target, self._clock)
@@ -106,16 +93,7 @@ class Retiring:
         return signed(body, self._secret)
 
     async def undo(self, key: str, tenant: str = "") -> Json | None:
-        """
-        Undo a retirement; None: none with this id can be undone.
-
-        Args:
-            key: `id` of the receipt.
-            tenant: whose it must be; "": anybody's.
-
-        Raises:
-            MemoryFault: it was not finished; it can be asked for again.
-        """
+        """Undo a retirement by the `id` of its receipt, of a tenant or anybody's (""); None: no such can be undone."""
         async with self._busy:
             await self._database.open()
             found = await self._database.ask(functools.partial(retirement_named, key=key))

@@ -105,12 +105,7 @@ class Selection:
         self._settle_seconds = settle_seconds
 
     async def preview(self, target: Target, now: float) -> Preview | None:
-        """
-        What would be erased; None: nothing stored matches.
-
-        Raises:
-            PolicyError: several tenants could be meant.
-        """
+        """What would be erased; None: nothing stored matches."""
         await self._database.open()
         found = await self.plans(await self.as_stored(target), now)
         return Preview(len(found), await self.count_rows(found)) if found else None
@@ -133,12 +128,7 @@ class Selection:
         return replace(target, user=await stored("user_id", target.user), scope=await stored("scope", target.scope))
 
     async def plans(self, target: Target, until: float) -> list[Plan]:
-        """
-        The matching rows, tenant by tenant; nothing later than `until`.
-
-        Raises:
-            PolicyError: several tenants could be meant.
-        """
+        """The matching rows, tenant by tenant; nothing later than `until`."""
         read = functools.partial(plans, target=target, until=until, without=self._without)
         found = await self._database.ask(read)
         if self._without & HeadFlag.RETIRED:  # conversations as such are only erased
@@ -150,13 +140,7 @@ class Selection:
         return found
 
     async def select(self, target: Target, clock: Callable[[], float]) -> Selected | None:
-        """
-        Find what the target means, in all rows; None: nothing that is stored is meant.
-
-        Raises:
-            MemoryFault: the database cannot be read.
-            PolicyError: several tenants could be meant.
-        """
+        """Find what the target means, in all rows (`PolicyError`: of several tenants); None: nothing that is stored."""
         await self._database.open()
         target = await self.as_stored(target)
         asked = asked_for(target)
@@ -170,13 +154,7 @@ class Selection:
 
     async def run_in_rounds(self, selected: Selected, clock: Callable[[], float], *steps: Step) -> None:
         """
-        Run the steps on the matching rows, and again on rows that arrived meanwhile, until none arrive.
-
-        Args:
-            steps: the first writes tombstones, the others remove rows.
-
-        Raises:
-            MemoryFault: rows kept arriving.
+        Run the steps (tombstones, then removals) on the matching rows, until none arrive meanwhile; else `MemoryFault`.
         """
         found, names = selected.plans, {plan.name for plan in selected.plans}
         since, until = selected.at, 0.0

@@ -15,12 +15,7 @@ from palimpsest.store.search.derived import Derived
 
 
 async def check(path: Path, report: Callable[[str], None] = lambda doing: None) -> Examination:
-    """
-    Migrate an existing database if need be, and examine it; see `examination`.
-
-    Raises:
-        MemoryFault: it cannot be read at all.
-    """
+    """Examine an existing database; see `examination`. `MemoryFault`: it cannot be read at all."""
     database = Database(path)
     try:
         await database.open()
@@ -34,12 +29,7 @@ async def check(path: Path, report: Callable[[str], None] = lambda doing: None) 
 async def repair(
     path: Path, found: Examination, clock: Clock, report: Callable[[str], None] = lambda doing: None
 ) -> None:
-    """
-    Put right what an examination has found, as far as the journal has what it takes.
-
-    Raises:
-        MemoryFault: it cannot be written.
-    """
+    """Put right what an examination has found, as far as the journal has what it takes."""
     repairs = {finding.repair for finding in found.findings}
     database = Database(path)
     try:

@@ -117,12 +117,7 @@ class PolicyReload:
             return self.last
 
     async def agree(self) -> None:
-        """
-        Take the number by which the database knows this policy, or make it known there.
-
-        Raises:
-            MemoryFault: the database does not answer.
-        """
+        """Take the number by which the database knows this policy, or make it known there."""
         async with self._reloading:
             number, digest = await self._database.ask(newest)
             if digest != self.digest:

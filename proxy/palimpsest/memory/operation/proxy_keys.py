@@ -73,21 +73,11 @@ class KeyService:
         return secret, key
 
     async def list_keys(self) -> list[ProxyKey]:
-        """
-        All keys, the newest first.
-
-        Raises:
-            MemoryFault: the database does not answer.
-        """
+        """All keys, the newest first."""
         return await self._database.ask(proxy_keys.list_keys)
 
     async def revoke(self, id: str) -> ProxyKey | None:
-        """
-        Revoke a key; it takes effect within a second. None: there is no such key.
-
-        Raises:
-            MemoryFault: it could not be done.
-        """
+        """Revoke a key; it takes effect within a second. None: there is no such key."""
         return await self._database.transact(partial(proxy_keys.revoke, id=id, at=self._clock()))
 
 
@@ -101,12 +91,7 @@ class KnownKeys:
         self.are_read = False
 
     async def learn(self) -> None:
-        """
-        Read all keys from the database.
-
-        Raises:
-            MemoryFault: the database does not answer; what was known stays so.
-        """
+        """Read all keys from the database; where it does not answer, what was known stays so."""
         self._by_digest = dict(await self._database.ask(proxy_keys.active))
         self.are_read = True
 

@@ -22,13 +22,7 @@ class SwitchService:
 
     async def disable(self, tenant: str = EVERYBODY, reason: str = "") -> SwitchedOff:
         """
-        Switch memory off; it stays so over restarts.
-
-        Args:
-            tenant: as `tenants.keys` names it or as it is stored.
-
-        Raises:
-            PolicyError: the reason is too long.
+        Switch memory off, for a tenant (as stored, or as `tenants.keys` names it) or all; it stays so over restarts.
         """
         if len(reason) > REASON_CHARS:
             raise PolicyError(f"reason: must be a text of at most {REASON_CHARS} characters")
@@ -53,12 +47,7 @@ class KnownSwitches:
         self.off_for: frozenset[str] = frozenset()
 
     async def learn(self) -> None:
-        """
-        Read all switches from the database.
-
-        Raises:
-            MemoryFault: the database does not answer; what was known stays so.
-        """
+        """Read all switches from the database; where it does not answer, what was known stays so."""
         self.off_for = frozenset(off.tenant for off in await self._database.ask(switched_off))
 
     @property

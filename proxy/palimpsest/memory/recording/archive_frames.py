@@ -135,12 +135,7 @@ def answer_item(frame: AnswerFrame, turn: Turn | None) -> AnswerItem:
 
 
 def pack(value: object) -> bytes:
-    """
-    A value as one frame: a header with its length, then its pickle.
-
-    Raises:
-        RecursionError: something else than a client's message is nested too deep.
-    """
+    """A value as one frame; `RecursionError`: something else than a client's message is nested too deep."""
     try:
         return _frame(value, _BY_FIELDS)
     except RecursionError:

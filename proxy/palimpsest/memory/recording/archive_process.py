@@ -135,12 +135,7 @@ class ArchiveProcess:
         """Note that nothing more will be put: what was is written when `write` is cancelled."""
 
     async def write(self, report: Report) -> None:
-        """
-        Run a process, and another when it has ended; forever.
-
-        Raises:
-            MemoryFault: none could be started.
-        """
+        """Run a process, and another when it has ended, forever; `MemoryFault`: none could be started."""
         pause_seconds = FIRST_PAUSE_SECONDS
         try:
             while True:
@@ -162,12 +157,7 @@ class ArchiveProcess:
                 await _dismiss(self._reserve)
 
     async def _next(self) -> _Started:
-        """
-        The process in reserve, or a new one.
-
-        Raises:
-            MemoryFault: none could be started.
-        """
+        """The process in reserve, or a new one."""
         reserve, self._reserve = self._reserve, None
         if reserve is not None:
             process, stream, writers = await reserve

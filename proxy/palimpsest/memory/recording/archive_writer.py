@@ -62,10 +62,6 @@ class ArchiveWriter:
     def __init__(
         self, journal: Journal, counts: ArchiveCounts, secret: bytes, clock: Clock, redacts: bool = True
     ) -> None:
-        """
-        Args:
-            redacts: whether credentials are replaced before they reach the disk.
-        """
         self._journal = journal
         self._counts = counts
         self._secret = secret
@@ -251,13 +247,7 @@ class ArchiveWriter:
 
     async def _until_written(self, write: Callable[[], Awaitable[T]]) -> T:
         """
-        Write, and try again after each fault of the machine, until it succeeds.
-
-        Returns:
-            What `write` does.
-
-        Raises:
-            DataFault: it can never be written, as is true of whatever else is raised here.
+        Write, and try again after each fault of the machine; `DataFault`, or whatever else is raised: it never can be.
         """
         pause = FIRST_RETRY_SECONDS
         while True:

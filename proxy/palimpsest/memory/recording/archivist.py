@@ -118,10 +118,7 @@ class Archivist:
 
     def is_uncertain(self, tenant: str, size_bytes: int = 0) -> bool:
         """
-        Whether an earlier turn of this tenant may still get lost, or the next one, if this process ends.
-
-        Args:
-            size_bytes: of the next one.
+        Whether an earlier turn of this tenant may still get lost if this process ends, or the next one, of this size.
         """
         return self.is_behind(tenant) or bool(self._spooled) or not self.room.has_turn(size_bytes) or self._lags(tenant)
 
@@ -162,12 +159,8 @@ class Archivist:
 
     def expect(self, size_bytes: int) -> DeferredTurn | None:
         """
-        Reserve room for a turn that is still being read; None: there is none left, and the turn counts as lost.
-
-        Its request waits in memory, as it was sent.
-
-        Args:
-            size_bytes: of its request.
+        Reserve room for a turn whose request is still being read, and waits as sent; None: it is full, and the turn is
+        lost.
         """
         if not self.room.reserve_late_request(size_bytes):
             self._lose(1)
@@ -191,10 +184,7 @@ class Archivist:
 
     def take_answer(self, turn: Turn, wire: Wire, ending: Ending, tap: ResponseTap | None = None) -> Commit:
         """
-        Take an answer to be written; returns at once. The result comes with its commit: what the request cost.
-
-        Args:
-            tap: what heard it; None: there was no answer, or one that says nothing.
+        Take an answer, which the tap heard, to be written; returns at once. Its commit brings what the request cost.
         """
         committed: Commit = asyncio.get_running_loop().create_future()
         if turn.id not in self._unanswered:  # its request was lost

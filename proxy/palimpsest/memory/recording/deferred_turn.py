@@ -19,10 +19,6 @@ class DeferredTurn:
     """
 
     def __init__(self, take: Callable[[Turn | None, bool], None]) -> None:
-        """
-        Args:
-            take: archives the turn, or gives up its place; and whether it is lost.
-        """
         self._take = take
         self._turn: Turn | None = None
         self._is_settled = False
@@ -36,11 +32,8 @@ class DeferredTurn:
 
     def settle(self, turn: Turn | None, is_lost: bool = False) -> None:
         """
-        Archive the turn, which has been read, with its answer.
-
-        Args:
-            turn: None: there is nothing to archive.
-            is_lost: there was, and it could not be read.
+        Archive the turn, which has been read, with its answer; None: there is none, or it could not be read
+        (`is_lost`).
         """
         self._turn, self._is_settled = turn, True
         self._take(turn, is_lost)
@@ -48,15 +41,7 @@ class DeferredTurn:
             self._waiting()
 
     def when_read(self, hear: Callable[[Turn | None], Commit]) -> Commit:
-        """
-        Hand over the answer when the turn has been read; at once where it has.
-
-        Args:
-            hear: takes the turn, or None where there is nothing to archive.
-
-        Returns:
-            The commit.
-        """
+        """Hand over the answer when the turn has been read, at once where it has; returns the commit."""
         if self._is_settled:
             return hear(self._turn)
         self.committed = committed = asyncio.get_running_loop().create_future()

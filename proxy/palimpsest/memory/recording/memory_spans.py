@@ -27,13 +27,7 @@ def search_span(tracer: Tracer, traceparent: str) -> Span:
 
 
 def tell_search(tracer: Tracer, span: Span, decision: Decision | None, said: Mapping[str, str | int | float]) -> None:
-    """
-    Tell what was decided.
-
-    Args:
-        decision: None: nothing was.
-        said: what the log is told of the request.
-    """
+    """Tell what was decided, if anything was, and what the log is told of the request."""
     note = said.get("note")
     attributes: dict[str, str | bool | int | float | None] = {
         "palimpsest.note": note,

@@ -32,10 +32,6 @@ class Spool:
     """First in, first out. Call every method on one thread, and `close` in the end."""
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
-        """
-        Args:
-            folder: where the file is made, when it is needed for the first time.
-        """
         self._folder = folder
         self._most_bytes = most_bytes
         self._key = secrets.token_bytes(KEY_BYTES)
@@ -76,10 +72,7 @@ class Spool:
 
     def take(self) -> Item | None:
         """
-        Remove and return the first item. None: there is none, or it cannot be read.
-
-        Raises:
-            OSError: the file cannot be read, and all that it held is given up.
+        Remove and return the first item, or None; `OSError`: the file cannot be read, and all that it held is given up.
         """
         if not self._items:
             return None

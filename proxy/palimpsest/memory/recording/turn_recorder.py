@@ -34,10 +34,6 @@ class TurnRecorder:
         status: int,
         headers: RawHeaders,
     ) -> None:
-        """
-        Args:
-            status: of the answer; 0: nobody answered.
-        """
         self._archivist = archivist
         self._turn = turn
         self._wire = wire

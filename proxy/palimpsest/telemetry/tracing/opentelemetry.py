@@ -77,10 +77,6 @@ class OtelTracer:
     is_on = True
 
     def __init__(self, provider: TracerProvider, captures_content: bool = False) -> None:
-        """
-        Args:
-            provider: is shut down by `close`.
-        """
         self.captures_content = captures_content
         self._provider = provider
         self._tracer = provider.get_tracer(SERVICE, __version__)
@@ -113,12 +109,7 @@ class OtelTracer:
 
 
 def opened(environment: Mapping[str, str]) -> OtelTracer:
-    """
-    A tracer as OpenTelemetry's variables ask for it.
-
-    Raises:
-        ImportError: the exporter is not installed.
-    """
+    """A tracer as OpenTelemetry's variables ask for it; `ImportError`: the exporter is not installed."""
     names_itself = "OTEL_SERVICE_NAME" in environment or "service.name=" in environment.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
     )
