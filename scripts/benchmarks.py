@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-The age of the tables in docs/benchmarks.md: whether each was measured on the code that is there.
+The age of the tables in docs/benchmarks.md and docs/papers.md: whether each was measured on the code that is there.
 
     scripts/benchmarks.py          status 1 where a table is older than its code and does not say so
     scripts/benchmarks.py TABLE    after it was renewed, or after a change that moves no figure: note its digest
@@ -24,7 +24,7 @@ import yaml
 ROOT = Path(__file__).parent.parent
 SOURCE = "proxy/palimpsest"
 NOTED = ROOT / "docs" / "benchmarks.yaml"
-PUBLISHED = ROOT / "docs" / "benchmarks.md"
+PUBLISHED = [ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "papers.md"]
 DIGEST_CHARS = 12
 OLDER = "Measured on an older build"  # below the heading of a table
 
@@ -43,11 +43,11 @@ def main(arguments: list[str]) -> int:
     if given.tables:
         return 0
     stale = [name for name, held in noted["tables"].items() if held.get("digest") != digest_of(noted, name)]
-    published = PUBLISHED.read_text("utf-8")
+    published = "\n".join(page.read_text("utf-8") for page in PUBLISHED)
     stale = [name for name in stale if not says_older(published, name)]
     for name in stale:
         sys.stderr.write(
-            f"docs/benchmarks.md, {name}: its code has changed since it was measured. Run the command above the table, "
+            f"{name}: its code has changed since it was measured. Run the command above the table, "
             f"write what it prints, and then scripts/benchmarks.py '{name}'; only the latter where the change moves no "
             f"figure; or say there: {OLDER}\n"
         )

@@ -212,7 +212,7 @@ class Pipeline:
             if arrival.mode is Mode.OFF:
                 return untouched(arrival.body, self._off(arrival), await self._model(arrival))
             return await self._traced(self._attempt(arrival, arrived, turn, items))
-        except Exception as fault:  # the outermost guard: what is beside the decisions may fail as well
+        except Exception as fault:  # a guard around what surrounds the decisions
             self._failed(fault)
             return untouched(arrival.body, Note.FAULT, await self._model(arrival))
 
@@ -317,7 +317,7 @@ class Pipeline:
         except MemoryFault as fault:
             skipped("history", fault, self._metrics)
             is_lost = attempt.turn is None and not self._keeps_unlinked
-        except Exception as fault:  # the one broad guard: memory may fail, the request may not
+        except Exception as fault:  # a guard: memory may fail, the request may not
             self._failed(fault)
             is_lost = attempt.turn is None and not self._keeps_unlinked
         finally:

@@ -73,8 +73,9 @@ def test_data_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> N
     assert "nowhere.jsonl" in capsys.readouterr().err
 
 
-def test_the_page_of_benchmarks_types_what_can_be_typed() -> None:
-    page = (ROOT / "docs" / "benchmarks.md").read_text().replace("\\\n", "")
+@pytest.mark.parametrize("name", ["benchmarks", "papers"])
+def test_a_page_of_benchmarks_types_what_can_be_typed(name: str) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text().replace("\\\n", "")
     typed = [text for text in page.splitlines() if text.startswith("palimpsest bench ") and "--help" not in text]
     assert len(typed) >= 4
     for words in (shlex.split(text, comments=True)[2:] for text in typed):

@@ -1,1 +1,1 @@
-"""SQLite: what is stored, how it is written and read, and how it is erased."""
+"""The store: what is stored, and how it is written, read and erased."""

@@ -145,7 +145,7 @@ NEWEST = """turn.id = (
 
 
 class Journal:
-    """The journal in one SQLite database."""
+    """The journal of one database."""
 
     def __init__(self, database: Engine) -> None:
         self._database = database
@@ -179,7 +179,7 @@ class Journal:
         return _seen(*await self._database.ask(partial(_head_of, asked)))
 
     def head_at_once(self, asked: Continuation) -> KnownHistory | None:
-        """What `standing` finds, read on the event loop; None: ask `standing`."""
+        """What `head` finds, read on the event loop; None: ask `head`, which waits."""
         found = self._database.ask_at_once(partial(_head_of, asked))
         return None if found is None else _seen(*found)
 

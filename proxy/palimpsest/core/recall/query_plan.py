@@ -3,7 +3,7 @@ The plan of a look-up: which questions are asked for one, and which answers are 
 
 By rules it is this much: a compound question ("When did I move, and who helped me?") is also asked in its parts, and
 who asks about what they themselves said gets that first. Measured on LoCoMo the parts change nothing and names taken
-apart ("Tim and John") lose half a point, so names are left together; on BEAM both rules gain (docs/benchmarks.md).
+apart ("Tim and John") lose half a point, so names are left together; on BEAM both rules gain (docs/papers.md).
 
 Source: LightMem-SLM 3.3 and 3.4 (hypothetical queries, constraints, a candidate budget that is split among them).
 """

@@ -201,7 +201,7 @@ def rank(shelf: PassageTable, asked: QueryMatches, eligible: Bools, now: float, 
         fused signals, divided by the root of the room that a passage takes, in characters.
 
     Source: LANTERN 3.2 (signals, fusion). Surroundings, speakers, users and room are what measured best here: see
-    docs/benchmarks.md.
+    docs/papers.md.
     """
     bm25 = ScopedBM25(
         len(shelf), float(shelf.lengths.mean()) if len(shelf) else 0.0, {t: len(r) for t, r in asked.found.items()}

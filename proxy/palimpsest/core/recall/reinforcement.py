@@ -1,6 +1,6 @@
 """
 Reinforcement: what was quoted gains confidence, and what was not loses some, round by round. Off by default: measured,
-it gains nothing (docs/benchmarks.md).
+it gains nothing (docs/papers.md).
 
 LANTERN (arXiv 2606.05182, section 3.2 and appendix A): confidence starts at 0.5; a round, here a block, adds 0.15 to
 what it quotes and takes 0.02 from all else, down to 0.10. Success is a moving average of "was quoted", smoothed by 0.1,

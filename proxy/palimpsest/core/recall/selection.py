@@ -16,7 +16,7 @@ from dataclasses import replace
 from palimpsest.domain import Candidate
 
 # With a judge who is never wrong, LoCoMo's multi-hop questions find all of their evidence at 3,000 characters in .30 of
-# the cases without one, and in .42, .60, .68 and .72 where it is offered 20, 40, 60 and 100 (docs/benchmarks.md).
+# the cases without one, and in .42, .60, .68 and .72 where it is offered 20, 40, 60 and 100.
 OFFERED = 60
 KEPT = OFFERED // 2
 CERTAIN = 1.0  # the probability of a lasting wish, which comes whatever is asked

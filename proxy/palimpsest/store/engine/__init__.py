@@ -2,8 +2,8 @@
 The engine below the store: what one database does in its own way, behind names that all of them have.
 
 The store asks with work functions: each is given `ask`, or a transaction, on a thread of the engine's, and may use it
-until it returns. Statements are written once (`dialect.py`). SQLite runs them (`sqlite/`); nothing outside this folder
-depends on how.
+until it returns. Statements are written once (`dialect.py`). SQLite (`sqlite/`) or PostgreSQL (`postgres/`) runs
+them; nothing outside this folder depends on which.
 """
 
 from __future__ import annotations
