@@ -36,7 +36,6 @@ from palimpsest.edge.generations import Generation, Generations
 from palimpsest.edge.hangup import on_hangup
 from palimpsest.edge.key_limits import KeyLimits
 from palimpsest.edge.open_turns import OpenTurns
-from palimpsest.edge.provider_state import ProviderState
 from palimpsest.edge.proxy_routes import ProxyRoutes
 from palimpsest.edge.request_id import LabelledAnswers
 from palimpsest.edge.self_description import self_description
@@ -62,6 +61,7 @@ from palimpsest.upstream.dispatcher import Upstreams
 
 if TYPE_CHECKING:
     from palimpsest.domain.ports import Preparer
+    from palimpsest.edge.provider_state import ProviderState
     from palimpsest.features.mcp.endpoint import McpEndpoint
     from palimpsest.remote.keeping import KeptMemory
     from palimpsest.remote.memory import RemoteMemory
@@ -308,7 +308,11 @@ class _Proxy:
         self._pipeline = pipeline
         is_shared = _share_an_account(policy, keyring) and not policy.tenants.share_provider_state
         stored = partial(stored_name, key=self._secret, redacts=policy.archive.redact)
-        state = ProviderState(memory.journal, self._secret, self._signals, stored) if is_shared else None
+        state: ProviderState | None = None
+        if is_shared:
+            from palimpsest.edge.provider_state import ProviderState
+
+            state = ProviderState(memory.journal, self._secret, self._signals, stored)
         proxied = ProxyRoutes(
             *(policy, self._preparer(policy, pipeline, keyring), shared.upstreams, keyring, state, metrics.response),
             tracer=self._tracer,

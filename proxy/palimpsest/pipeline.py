@@ -14,7 +14,9 @@ import math
 import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -43,9 +45,7 @@ from palimpsest.domain.errors import MemoryFault, WireError
 from palimpsest.domain.ports import Clock, Listener, Passage, Prepared, Tracer, Wire
 from palimpsest.memory.recording.attempt import Attempt, UnreadAttempts
 from palimpsest.memory.recording.deferred_turn import DeferredTurn
-from palimpsest.memory.recording.memory_spans import search_span, tell_search
 from palimpsest.memory.request.arrival import Arrival, arrival_of, sender_of
-from palimpsest.memory.request.compactions import CompactionAnswer, Compactions, WrittenOut
 from palimpsest.memory.request.decider import LATE_SECONDS, Decider
 from palimpsest.memory.request.forwarding import prepared, rendered, untouched
 from palimpsest.memory.request.model_windows import ModelWindows
@@ -58,7 +58,10 @@ from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.metrics import Metrics
 from palimpsest.telemetry.tracing import NO_TRACER, TRACEPARENT
 from palimpsest.upstream.routing import needs_model
-from palimpsest.wire.own_compaction import may_hold
+from palimpsest.wire.compaction import may_hold
+
+if TYPE_CHECKING:
+    from palimpsest.memory.request.compactions import CompactionAnswer, Compactions, WrittenOut
 
 TAKE_SECONDS = 10.0  # to read a turn that passed elsewhere, and to write it: whoever brings it comes again
 COMPACTION_SECONDS = 10.0  # to answer one; a model takes minutes, and upstreams that cannot do it answer with an error
@@ -114,12 +117,23 @@ class Pipeline:
         self._refusals = Refusals(
             policy.overflow == "trim", self._windows, self._decider, metrics, memory.archivist.listen
         )
-        self._compactions = Compactions(
-            *(self._rules, memory.journal, memory.recall, metrics, self._work, clock, memory.archivist.commit_of)
-        )
+        self._memory = memory
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()
         self._unread = UnreadAttempts()
+
+    @cached_property
+    def _compactions(self) -> Compactions:
+        """The proxy's own compactions; loaded where a request holds one, or the policy makes them."""
+        from palimpsest.memory.request.compactions import Compactions
+
+        memory, parts = self._memory, (self._metrics, self._work, self._clock)
+        return Compactions(self._rules, memory.journal, memory.recall, *parts, memory.archivist.commit_of)
+
+    def _answers(self, arrival: Arrival) -> bool:
+        """Whether the policy has the proxy answer a request like this one."""
+        makes = self._policy.memory.answers_compactions
+        return makes and self._compactions.may_answer(arrival.body, arrival.wire)
 
     async def settle(self) -> None:
         """Wait until nothing is being read any more."""
@@ -229,7 +243,7 @@ class Pipeline:
 
     def _attempt(self, arrival: Arrival, arrived: float | None, turn: str, items: WrittenOut | None) -> Attempt:
         seconds = self._policy.memory.deadline_ms / 1000
-        if self._compactions.answers(arrival.body, arrival.wire):
+        if self._answers(arrival):
             seconds = max(seconds, COMPACTION_SECONDS)
         return Attempt(
             arrival,
@@ -243,6 +257,8 @@ class Pipeline:
         """The request to forward, within a span where requests are traced."""
         if not self._tracer.is_on:
             return await self._by_deadline(attempt)
+        from palimpsest.memory.recording.memory_spans import search_span, tell_search
+
         attempt.traceparent = attempt.arrival.named.get(TRACEPARENT.decode(), "")
         span = search_span(self._tracer, attempt.traceparent)
         try:
@@ -387,7 +403,7 @@ class Pipeline:
         is_behind = self._archivist.is_behind(arrival.tenant)
         if turn is None or attempt.was_forwarded or decision.note in FAULTS or is_behind:
             return None
-        if not self._compactions.answers(arrival.body, arrival.wire):
+        if not self._answers(arrival):
             return None
         try:
             async with asyncio.timeout_at(attempt.deadline):

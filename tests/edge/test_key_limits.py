@@ -6,7 +6,7 @@ import orjson
 import pytest
 from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Json, ProxyKey
-from palimpsest.edge.key_limits import INLINE_BYTES, KeyLimits, NotAllowed
+from palimpsest.edge.key_limits import INLINE_BYTES, KeyLimits, RequestRefused
 from palimpsest.settings.policy import KeyPolicy
 
 from tests.core.driving import client_table
@@ -36,7 +36,7 @@ async def test_what_it_is_for_passes(headers: Json) -> None:
     ],
 )
 async def test_whoever_else_is_named_is_refused_wherever_it_stands(headers: Json, body: bytes, words: str) -> None:
-    with pytest.raises(NotAllowed, match=words):
+    with pytest.raises(RequestRefused, match=words):
         await check(ADA, headers, body)
 
 
@@ -51,5 +51,5 @@ async def test_others_name_whom_they_like(key: ProxyKey | KeyPolicy | None) -> N
 
 
 async def test_a_key_of_the_policy_may_be_limited_too() -> None:
-    with pytest.raises(NotAllowed):
+    with pytest.raises(RequestRefused):
         await check(KeyPolicy(name="acme", key_env="K", users=("ada",)), {"x-palimpsest-user": "bob"})

@@ -27,21 +27,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from palimpsest.core.block.account_lines import beside_account, with_account
-from palimpsest.core.block.fact_lines import told_statements, with_facts
 from palimpsest.core.block.packing import pack
 from palimpsest.core.block.placement import Replay, place, replay
 from palimpsest.core.block.pressure import pressure, reminder_budget, reply_room
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.decision import Decision
-from palimpsest.core.facts.choice import FactChoice, FactRequest, choose_facts, fact_query
 from palimpsest.core.history.lineage import extended, follows, trace
 from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
 from palimpsest.core.history.request_roles import intent_of
 from palimpsest.core.history.server_history import inherited
 from palimpsest.core.overflow.room import answer_limit, answer_room, room_of, stands_aside
-from palimpsest.core.overflow.selection import complete, select, tokens_left
-from palimpsest.core.overflow.steps import steps_of
 from palimpsest.core.overflow.view import View, earlier_omission, view_of
 from palimpsest.core.reading import Reading
 from palimpsest.core.recall.diagnosis import SeenBlocks, diagnose, newest_question
@@ -169,7 +165,7 @@ def decide(request: Request, rules: Rules) -> Deciding:
     decision = replace(_diagnosed(request, rules, past, view), would_trim_tokens=would_trim)
     if past.note is not None:
         return _limited(replace(decision, note=past.note, is_unlinked=True), request, rules)
-    facts = fact_query(decision.sent.chat, decision.diagnosis, decision.replayed, rules.policy)
+    facts = _fact_query(decision, rules)
     current = (yield from _current_facts(facts)) if facts is not None and not decision.drops_blocks else None
     reminders = yield from _reminders(decision, request)
     if decision.diagnosis.query is None and not reminders:
@@ -246,6 +242,9 @@ def _overflowing(request: Request, rules: Rules, lineage: Lineage) -> Generator[
     reading, window, chat = request.reading, request.window_tokens, request.reading.chat
     if rules.policy.overflow == "forward" or stands_aside(chat) or request.compacted:
         return None, 0
+    from palimpsest.core.overflow.selection import complete, select, tokens_left
+    from palimpsest.core.overflow.steps import steps_of
+
     before, needed = earlier_omission(reading, lineage), _reply_reserve(request, rules)
     tokens = list(reading.scaled_tokens)
     for at, stored in replay(reading.places, lineage).repeated:
@@ -383,6 +382,15 @@ def _recalled(decision: Decision, rules: Rules, reminders: tuple[Candidate, ...]
     return replace(decision, block=block, anchor=anchor, note=early)
 
 
+def _fact_query(decision: Decision, rules: Rules) -> FactQuery | None:
+    """The facts that may be told; None where it is not their turn, or none are kept: then nothing of it is loaded."""
+    if not decision.diagnosis.tells_facts:
+        return None
+    from palimpsest.core.facts.choice import fact_query
+
+    return fact_query(decision.sent.chat, decision.diagnosis, decision.replayed, rules.policy)
+
+
 def _current_facts(facts: FactQuery) -> Generator[Lookup, Any, CurrentFacts | None]:
     """Look up the facts that hold; None where that failed: a request can do without."""
     try:
@@ -394,6 +402,9 @@ def _current_facts(facts: FactQuery) -> Generator[Lookup, Any, CurrentFacts | No
 
 def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, current: CurrentFacts) -> Decision:
     """Tell facts in front of what the block quotes, or in a block of their own, where they fit into the window."""
+    from palimpsest.core.block.fact_lines import told_statements, with_facts
+    from palimpsest.core.facts.choice import FactChoice, FactRequest, choose_facts
+
     diagnosis, block, reading, lineage = decision.diagnosis, decision.block, decision.sent, decision.lineage
     if diagnosis.sheds and block is None:
         return decision

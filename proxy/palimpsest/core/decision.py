@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from palimpsest.core.block.explanation import explanation
 from palimpsest.core.block.placement import Replay, insertions
 from palimpsest.core.block.pressure import pressure
-from palimpsest.core.facts.choice import FactChoice
 from palimpsest.core.overflow.view import View, cut_of
 from palimpsest.core.reading import Reading
 from palimpsest.domain import (
@@ -29,6 +29,9 @@ from palimpsest.domain import (
     Shape,
 )
 from palimpsest.domain.frozen import frozen
+
+if TYPE_CHECKING:
+    from palimpsest.core.facts.choice import FactChoice
 
 UNTOLD = (Note.DEADLINE, Note.FAULT, Note.INDEXING, Note.TOO_LONG)
 """Why nothing of a new cut came back that may come back at the next request."""

@@ -15,8 +15,12 @@ from palimpsest.domain import Json
 INLINE_BYTES = 64 * 1024  # parsed in less than a millisecond
 
 
-class NotAllowed(Exception):
-    """A request for a user or project that its key does not cover; the text names both."""
+class RequestRefused(Exception):
+    """A request that is not forwarded because of what it asks for; status and code are those of providers."""
+
+    def __init__(self, http_status: int, code: str, text: str) -> None:
+        super().__init__(text)
+        self.http_status, self.code = http_status, code
 
 
 class KeyLimits:
@@ -26,19 +30,20 @@ class KeyLimits:
         self._signals = signals
 
     async def check(self, request: ReceivedRequest) -> None:
-        """Refuse a request for a user or project that its key does not cover, by `NotAllowed`."""
+        """Refuse a request for a user or project that its key does not cover, by `RequestRefused`."""
         key = request.key
         if key is None or not (key.users or key.scopes):
             return
         user, scope = user_and_project(request.named, await fields_of(request), self._signals, key)
         if not allows(key, user, ""):
-            raise NotAllowed(_words("user", user, key.users))
+            raise _refusal("user", user, key.users)
         if not allows(key, "", scope):
-            raise NotAllowed(_words("scope", scope, key.scopes))
+            raise _refusal("scope", scope, key.scopes)
 
 
-def _words(what: str, name: str, allowed: Sequence[str]) -> str:
-    return f"this key is not for {what} {name!r}; allowed: {', '.join(allowed)}, or naming none"
+def _refusal(what: str, name: str, allowed: Sequence[str]) -> RequestRefused:
+    text = f"this key is not for {what} {name!r}; allowed: {', '.join(allowed)}, or naming none"
+    return RequestRefused(403, "not_allowed_for_key", text)
 
 
 async def fields_of(request: ReceivedRequest) -> Json:

@@ -17,21 +17,13 @@ from palimpsest.core.caller.identity import tenant_key, whose
 from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.history.link_keys import reply_links
 from palimpsest.domain.errors import MemoryFault, WireError
-from palimpsest.edge.key_limits import fields_of
+from palimpsest.edge.key_limits import RequestRefused, fields_of
 from palimpsest.store.journal import Journal
 from palimpsest.wire.kept import is_stateless, provider_references
 
 CHECK_SECONDS = 5.0  # for the journal to answer; without it the request is refused, so it may take longer than recall
 LATE_SECONDS = 1.0  # an answer's commit may still be under way when it is named; a busy disk takes that long
 SETTING = "tenants.share_provider_state of the proxy"
-
-
-class StateNotShared(Exception):
-    """A request for what the keys do not share. It is not forwarded; status and code are those of providers."""
-
-    def __init__(self, status: int, code: str, text: str) -> None:
-        super().__init__(text)
-        self.status, self.code = status, code
 
 
 class ProviderState:
@@ -56,9 +48,9 @@ class ProviderState:
         self._secret = secret
 
     def check_path(self, method: str, path: str, *, switches: bool) -> None:
-        """Refuse a path, or a WebSocket, that could reach state which keys do not share, by `StateNotShared`."""
+        """Refuse a path, or a WebSocket, that could reach state which keys do not share, by `RequestRefused`."""
         if switches or not is_stateless(method, path):
-            raise StateNotShared(
+            raise RequestRefused(
                 403,
                 "provider_state_refused",
                 f"{method} {path}{' as a WebSocket' if switches else ''} may reach what the provider stores for other "
@@ -66,24 +58,24 @@ class ProviderState:
             )
 
     async def check_body(self, request: ReceivedRequest) -> None:
-        """Refuse a body that refers to what the provider stores for others, or cannot be read, by `StateNotShared`."""
+        """Refuse a body that refers to what the provider stores for others, or cannot be read, by `RequestRefused`."""
         if request.body is None:
-            raise StateNotShared(
+            raise RequestRefused(
                 413, "request_too_large", "the compressed request is too large to be checked; send a smaller one"
             )
         try:
             named = await asyncio.to_thread(provider_references, request.body)
         except WireError as cause:
-            raise StateNotShared(400, "invalid_request_error", str(cause)) from cause
+            raise RequestRefused(400, "invalid_request_error", str(cause)) from cause
         if named.fields:
-            raise StateNotShared(
+            raise RequestRefused(
                 403,
                 "provider_state_refused",
                 f"{', '.join(named.fields)} refers to what the provider stores for any key of this proxy; send the "
                 f"content itself, or set {SETTING}",
             )
         if named.answers and not await self._are_own(request, named.answers):
-            raise StateNotShared(
+            raise RequestRefused(
                 400,
                 "previous_response_not_found",
                 "an id in this request does not belong to an answer that this key received through this proxy and "
@@ -105,4 +97,4 @@ class ProviderState:
                 return await self._journal.handed_out(tenant, prints, user, scope) == prints
         except (MemoryFault, TimeoutError) as fault:
             text = "the ids in this request cannot be checked, because the archive does not answer; try again"
-            raise StateNotShared(503, "archive_unavailable", text) from fault
+            raise RequestRefused(503, "archive_unavailable", text) from fault

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 import structlog
@@ -23,14 +24,11 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Body, Prepared, Preparer, Sender, Tracer, UpstreamAnswer
 from palimpsest.edge.first_look import BufferedAnswer
 from palimpsest.edge.http import CUT, LEAVING
-from palimpsest.edge.key_limits import KeyLimits, NotAllowed
-from palimpsest.edge.own_answer import OpenedAnswer, OwnAnswer
-from palimpsest.edge.provider_state import ProviderState, StateNotShared
+from palimpsest.edge.key_limits import KeyLimits, RequestRefused
 from palimpsest.edge.relay import Relay
 from palimpsest.edge.request_id import request_id, with_request_id
 from palimpsest.edge.request_log import RequestLog, end, server_span, with_trace
 from palimpsest.edge.room import BOUNDLESS, ROOM, Room
-from palimpsest.edge.socket import EXTENSIONS, SocketMemory, converse
 from palimpsest.edge.tunnel import can_switch, tunnel
 from palimpsest.edge.upload import BodyTooLarge, ClientGone, Copies, Upload
 from palimpsest.settings.policy import Policy
@@ -44,6 +42,10 @@ from palimpsest.wire.registry import counting_wire_of, wire_of
 
 # Readers disagree on what these mean: what is checked here might not be what is opened there.
 _STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?:/|%2[fF]|;|$)")
+
+if TYPE_CHECKING:
+    from palimpsest.edge.provider_state import ProviderState
+    from palimpsest.edge.socket import SocketMemory
 
 TIMED_OUT, UNREACHABLE = "upstream_timeout", "upstream_unreachable"  # codes of errors in the upstream's place
 
@@ -146,12 +148,8 @@ class ProxyRoutes:
                 await self._forward(scope, path, request, upload, relay)
             except ClientGone:
                 pass
-            except CompactionRefused as refused:
+            except (RequestRefused, CompactionRefused) as refused:
                 await relay.refuse(refused.http_status, refused.code, str(refused))
-            except NotAllowed as refused:
-                await relay.refuse(403, "not_allowed_for_key", str(refused))
-            except StateNotShared as refused:
-                await relay.refuse(refused.status, refused.code, str(refused))
             except BodyTooLarge as too_large:
                 if not relay.has_begun:
                     text = f"the request is larger than {self._limit_bytes} bytes (limits.body_bytes)"
@@ -162,6 +160,8 @@ class ProxyRoutes:
     async def _forward(self, scope: Scope, path: str, request: ReceivedRequest, upload: Upload, relay: Relay) -> None:
         socket: SocketMemory | None = None
         if self._joins_sockets and can_switch(scope) and wire_of("POST", path) is responses:
+            from palimpsest.edge.socket import EXTENSIONS, SocketMemory
+
             headers = [header for header in request.headers if header[0] != EXTENSIONS]
             request = ReceivedRequest(headers, None, request.key)
             socket = SocketMemory(self._pipeline, request, self._limits, self._state)
@@ -171,6 +171,8 @@ class ProxyRoutes:
         answer: UpstreamAnswer | None = None
         try:
             if outgoing.prepared.answer is not None:
+                from palimpsest.edge.own_answer import OwnAnswer
+
                 return await relay.forward(OwnAnswer(*outgoing.prepared.answer))
             target = f"{path}?{query}" if query else path
             model = outgoing.prepared.model or (_model_in(query) if self._needs_model else "")
@@ -184,8 +186,12 @@ class ProxyRoutes:
                     del outgoing  # an answer may take minutes
                     answer = await answering
                     if opens_with:
+                        from palimpsest.edge.own_answer import OpenedAnswer
+
                         answer = OpenedAnswer(answer, opens_with)
                     if isinstance(answer, UpgradedAnswer) and socket is not None:
+                        from palimpsest.edge.socket import converse
+
                         await converse(scope, answer, socket, self._limit_bytes)
                     else:
                         await (tunnel(scope, answer) if isinstance(answer, UpgradedAnswer) else relay.forward(answer))

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 import orjson
 import structlog
@@ -22,8 +23,7 @@ from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Ending, Json, RawHeaders
 from palimpsest.domain.errors import CompactionRefused
 from palimpsest.domain.ports import Preparer
-from palimpsest.edge.key_limits import KeyLimits, NotAllowed
-from palimpsest.edge.provider_state import ProviderState, StateNotShared
+from palimpsest.edge.key_limits import KeyLimits, RequestRefused
 from palimpsest.edge.relay import GuardedListener
 from palimpsest.edge.tunnel import open_tunnel
 from palimpsest.upstream.upgraded import UpgradedAnswer
@@ -32,6 +32,9 @@ from palimpsest.wire.json_body import object_in
 from palimpsest.wire.own_compaction import EVENTS, events_in
 from palimpsest.wire.refusal import openai
 from palimpsest.wire.websocket import MASK_BYTES, MessageReader, Piece, text_frame
+
+if TYPE_CHECKING:
+    from palimpsest.edge.provider_state import ProviderState
 
 EXTENSIONS = b"sec-websocket-extensions"
 QUEUE_BYTES = 1 << 20  # of pieces that wait for memory; more is not read from the socket
@@ -74,11 +77,7 @@ class SocketMemory:
             if self._state is not None:
                 await self._state.check_body(request)
             prepared = await self._preparer.prepare(request, responses)
-        except NotAllowed as refused:
-            return b"", _error(403, "not_allowed_for_key", str(refused))
-        except StateNotShared as refused:
-            return b"", _error(refused.status, refused.code, str(refused))
-        except CompactionRefused as refused:
+        except (RequestRefused, CompactionRefused) as refused:
             return b"", _error(refused.http_status, refused.code, str(refused))
         log.info("a request over a WebSocket", **prepared.log_fields)
         if prepared.listen is not None:

@@ -20,7 +20,6 @@ from palimpsest.memory.recall.recall import Recall
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine.engines import engine_of
 from palimpsest.store.journal import Journal
-from palimpsest.store.search.derived import Derived
 
 if TYPE_CHECKING:
     from palimpsest.memory.erasure.forgetting import Forgetting
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from palimpsest.memory.erasure.retiring import Retiring
     from palimpsest.memory.index.item_keys import ItemKeys
     from palimpsest.memory.recall.indexing import Indexer
+    from palimpsest.store.search.derived import Derived
 
 T = TypeVar("T")
 
@@ -73,7 +73,6 @@ class Archive:
             secret=secret if keeps_to_secret else None,
         )
         self.journal = Journal(self.database)
-        self.derived = Derived(self.database, clock)
         self.tables = PassageTables(embedder.name, embedder.dimensions)
         self._keys: ItemKeys | None = None
         self._made: dict[object, Any] = {}
@@ -128,6 +127,13 @@ class Archive:
 
         sizes = batch_passages or BATCH_PASSAGES, lease_seconds or LEASE_SECONDS
         return Indexer(self.derived, self.embedder, self.counts, *sizes)
+
+    @cached_property
+    def derived(self) -> Derived:
+        """What follows from the journal: what of it waits to be made, and making it anew."""
+        from palimpsest.store.search.derived import Derived
+
+        return Derived(self.database, self.clock)
 
     @cached_property
     def forgetting(self) -> Forgetting:

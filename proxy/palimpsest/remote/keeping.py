@@ -28,8 +28,8 @@ from palimpsest.remote.courier import Away, Courier, Unacceptable
 from palimpsest.remote.recorder import Keeper, Recorder, naming
 from palimpsest.settings.policy import Policy
 from palimpsest.upstream.routing import needs_model
+from palimpsest.wire.compaction import may_hold
 from palimpsest.wire.envelope import unseal
-from palimpsest.wire.own_compaction import may_hold
 from palimpsest.wire.registry import path_of, wire_of
 
 AWAY_SECONDS = 1.0  # between looks whether the server is back: it is one question to a pool of our own

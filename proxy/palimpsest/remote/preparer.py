@@ -26,8 +26,9 @@ from palimpsest.remote.recorder import OURS, Recorder, naming
 from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.metrics import Metrics
 from palimpsest.upstream.routing import needs_model
+from palimpsest.wire.compaction import may_hold
 from palimpsest.wire.envelope import seal, unseal
-from palimpsest.wire.own_compaction import may_hold, unread
+from palimpsest.wire.own_compaction import unread
 from palimpsest.wire.registry import path_of
 
 LOGGED = {"turn": "turn", "conversation": "conversation", "role": "role", "event": "history", "note": "note"}

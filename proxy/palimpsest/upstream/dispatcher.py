@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
@@ -14,15 +15,16 @@ from palimpsest.domain.errors import NotServed
 from palimpsest.domain.ports import Body, Tracer, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.telemetry.tracing import NO_TRACER
-from palimpsest.upstream.listing import LIST_PATH, ModelList, entry_of
 from palimpsest.upstream.passthrough import Passthrough
 from palimpsest.upstream.routing import at_login, choose, login_headers, login_of, taking
 from palimpsest.wire.refusal import api_of
 
 if TYPE_CHECKING:
+    from palimpsest.upstream.listing import ModelList
     from palimpsest.upstream.litellm_library import LiteLLMThread
     from palimpsest.upstream.via_litellm import ViaLitellm
 
+LIST_PATH = "/v1/models"
 LOGIN_NOT_SERVED = "login_not_served"  # code of the error
 
 
@@ -52,7 +54,6 @@ class Upstreams:
             from palimpsest.upstream.via_litellm import ViaLitellm
 
             self._litellm = ViaLitellm(translated, environment, keyring, litellm_thread and litellm_thread())
-        self._models = ModelList(upstreams)
         self._login_headers = login_headers(upstreams)
         self._opened = AsyncExitStack()
         self._tracer = tracer
@@ -69,6 +70,12 @@ class Upstreams:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._opened.aclose()
+
+    @cached_property
+    def _models(self) -> ModelList:
+        from palimpsest.upstream.listing import ModelList  # late: with the first request for a list
+
+        return ModelList(self._upstreams)
 
     async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
         """Choose the upstream of a request, and ask it; see `Sender`."""
@@ -96,7 +103,7 @@ class Upstreams:
                 "which are served"
             )
         if upstream.litellm and is_listing:
-            return entry_of(model)
+            return self._models.entry_of(model)
 
         whom, below = at_login(upstream, login, target)
 

@@ -21,7 +21,6 @@ from palimpsest.domain.ports import UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.routing import choose, serving
 
-LIST_PATH = "/v1/models"
 PATIENCE_SECONDS = 10.0  # a picker of models waits for this list, and one slow upstream must not keep the others' away
 OK = 200
 OWNER = "palimpsest"
@@ -68,10 +67,10 @@ class ModelList:
             raise failure
         return failure
 
-
-def entry_of(model: str) -> StaticAnswer:
-    """The entry at `GET /v1/models/{model}` of a model of which only the name is known."""
-    return StaticAnswer(OK, orjson.dumps(_entry({"id": model})))
+    @staticmethod
+    def entry_of(model: str) -> StaticAnswer:
+        """The entry at `GET /v1/models/{model}` of a model of which only the name is known."""
+        return StaticAnswer(OK, orjson.dumps(_entry({"id": model})))
 
 
 async def _models_of(

@@ -17,6 +17,7 @@ from palimpsest.domain.errors import WireError
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Wire
 from palimpsest.wire import compaction, responses
+from palimpsest.wire.compaction import may_hold
 from palimpsest.wire.json_scan import Span
 from palimpsest.wire.message import OPAQUE_PART, OWN_PREFIX, compacted, objects, text_of
 from palimpsest.wire.responses import TRIGGER
@@ -29,7 +30,6 @@ UNREADABLE = (
 )
 JSON, EVENTS = "application/json", "text/event-stream; charset=utf-8"
 _DATA = b"data: "
-_MARK = PREFIX.encode()
 _TRIGGER = f'"{TRIGGER}"'.encode()
 _NO_USAGE: Json = {  # no model was asked
     "input_tokens": 0,
@@ -56,11 +56,6 @@ class OwnItem:
 def may_ask(body: bytes, wire: Wire) -> bool:
     """Whether a request may ask for a compaction; found without parsing it."""
     return wire is compaction or (wire is responses and _TRIGGER in body)
-
-
-def may_hold(body: bytes) -> bool:
-    """Whether a request may hold items of ours; found without parsing it."""
-    return _MARK in body
 
 
 def items_of(body: bytes, wire: Wire) -> list[OwnItem]:

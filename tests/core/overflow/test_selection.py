@@ -6,7 +6,8 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from palimpsest.core.overflow.selection import KEPT_STEPS, Room, complete, select, tokens_left
+from palimpsest.core.overflow.room import Room
+from palimpsest.core.overflow.selection import KEPT_STEPS, complete, select, tokens_left
 from palimpsest.core.overflow.steps import steps_of
 from palimpsest.domain import Chat, Omission, Trim
 from palimpsest.scripted.rules import violations

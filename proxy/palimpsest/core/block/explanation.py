@@ -7,9 +7,12 @@ Texts of memories are not repeated here: they are looked up by id, so that forge
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from palimpsest.core.facts.choice import FactChoice
 from palimpsest.domain import Added, Block, BlockKind, Candidate, Diagnosis, Json, Note, Plan, Recalled
+
+if TYPE_CHECKING:
+    from palimpsest.core.facts.choice import FactChoice
 
 UNCLEANED = "candidates"  # the largest part: ids, numbers and reasons of ours, nothing that anybody else wrote
 CANDIDATES = 40  # a block holds some forty short messages

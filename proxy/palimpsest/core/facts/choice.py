@@ -83,10 +83,8 @@ class _Tellable:
         return (own, (self.before.fact, self.before.occurrence)) if self.before else (own,)
 
 
-def fact_query(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -> FactQuery | None:
-    """The facts that may be told in a request; None where it is not their turn."""
-    if not diagnosis.tells_facts:
-        return None
+def fact_query(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -> FactQuery:
+    """The facts that may be told in a request whose turn it is."""
     lineage, speaker, head = diagnosis.lineage, diagnosis.speaker, diagnosis.lineage.head
     reach = speaker.reach(policy.memory.reach)
     tell = [stored for stored in replayed.visible if stored.block.facts]

@@ -6,14 +6,22 @@ from __future__ import annotations
 
 from math import ceil
 
-from palimpsest.core.overflow.selection import Room
 from palimpsest.domain import Chat
+from palimpsest.domain.frozen import frozen
 
 AIM_SHARE = 0.5  # of the window, after a cut, and where none is made: less leaves too little, more is full again soon
 ANSWER_SHARE = 0.125  # of the window, for an answer to which the client sets no limit
 BLOCK_SHARE = 0.05  # of the window, for a block of memory: it would not be told shortly before each cut
 RESTORE_TOKENS, RESTORE_SHARE = 2000, 0.1  # of what comes back after a cut, at most; it is a part of the half
 COUNT_MARGIN = 0.05  # of a prompt by our count: how far a provider's may be from it
+
+
+@frozen
+class Room:
+    """Tokens of the messages that a window has room for: `most` at all, and `aim` after a cut."""
+
+    most: float
+    aim: float
 
 
 def stands_aside(chat: Chat) -> bool:

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from math import inf
 
+from palimpsest.core.overflow.room import Room
 from palimpsest.core.overflow.steps import RESULTS, Step
 from palimpsest.core.recall.wishes import is_material, log_odds
 from palimpsest.domain import Chat, Omission
-from palimpsest.domain.frozen import frozen
 from palimpsest.wire.trimming import clip_chars, stub_chars
 
 STUB_TOKENS = 12.0  # of the words of a stub, and of what stands around it
@@ -31,14 +31,6 @@ WISHES_SHARE = 0.05  # of the window, for them and what was answered to each
 
 Unit = Sequence[Step]
 """Steps that are dropped together."""
-
-
-@frozen
-class Room:
-    """Tokens of the messages that a window has room for: `most` at all, and `aim` after a cut."""
-
-    most: float
-    aim: float
 
 
 def select(chat: Chat, steps: Sequence[Step], tokens: Sequence[float], before: Omission, room: Room) -> Omission:

@@ -23,7 +23,6 @@ from palimpsest.domain import Cost, Ending, RawHeaders, Turn
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Counts, Span, Tracer, Wire
 from palimpsest.memory.recording.deferred_turn import Commit, DeferredTurn
-from palimpsest.memory.recording.memory_spans import create_span
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits, QueueRoom
 from palimpsest.memory.recording.spool import Spool
 from palimpsest.memory.recording.turn_recorder import TurnRecorder
@@ -199,14 +198,14 @@ class Archivist:
         item = AnswerItem(next(self._numbers), turn, chars, size_bytes, wire, payloads, streamed, ending, self._clock())
         self._commits[turn.id] = committed
         if not self._spooled and self.room.reserve_answer(size_bytes):
-            self._put(_QueuedItem(item, monotonic(), create_span(self._tracer, turn)))
+            self._put(_QueuedItem(item, monotonic(), self._span(turn)))
         elif not self._spools(item):
             self._counts.fault("queue")
             if self._spooled:  # its request is there, before which it cannot be written
                 self._committed(turn.id)
             else:
                 item = replace(item, chars=0, size_bytes=0, payloads=[], ending=Ending.TOO_LARGE)
-                self._put(_QueuedItem(item, monotonic(), create_span(self._tracer, turn)))
+                self._put(_QueuedItem(item, monotonic(), self._span(turn)))
         return committed
 
     async def write(self) -> None:
@@ -229,6 +228,14 @@ class Archivist:
         self._taken[taken.item.number] = taken
         self._idle.clear()
         self._writer.put(taken.item)
+
+    def _span(self, turn: Turn) -> Span:
+        """Of the writing of a turn, where its request is traced."""
+        if not turn.traceparent:
+            return NO_SPAN
+        from palimpsest.memory.recording.memory_spans import create_span
+
+        return create_span(self._tracer, turn)
 
     def _spools(self, item: Item) -> bool:
         """Write an item to the spool. False: that failed, or there is no spool."""

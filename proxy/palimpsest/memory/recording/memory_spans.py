@@ -13,7 +13,6 @@ from palimpsest.core.decision import Decision
 from palimpsest.core.redaction.redaction import redact
 from palimpsest.domain import BlockKind, Json, Note, Turn
 from palimpsest.domain.ports import Attributes, Span, Tracer
-from palimpsest.telemetry.tracing import NO_SPAN
 
 SEARCH, CREATE = "search_memory", "create_memory"
 OPERATION = "gen_ai.operation.name"
@@ -56,8 +55,6 @@ def tell_search(tracer: Tracer, span: Span, decision: Decision | None, said: Map
 
 def create_span(tracer: Tracer, turn: Turn) -> Span:
     """Begin the span of the archiving of a turn, from the end of its answer to the commit."""
-    if not turn.traceparent:
-        return NO_SPAN
     attributes: Attributes = {
         OPERATION: CREATE,
         STORE: turn.tenant,

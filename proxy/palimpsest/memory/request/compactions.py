@@ -109,10 +109,9 @@ class Compactions:
         self._clock = clock
         self._commit_of = commit_of
 
-    def answers(self, body: bytes, wire: Wire) -> bool:
-        """Whether the policy has the proxy answer a request like this one."""
-        if not self._rules.policy.memory.answers_compactions:
-            return False
+    @staticmethod
+    def may_answer(body: bytes, wire: Wire) -> bool:
+        """Whether a request may be one for a compaction; found without parsing it."""
         is_long = len(body) >= context_edit.LEAST_TRIGGER_TOKENS
         return own_compaction.may_ask(body, wire) or (wire is messages and is_long and context_edit.may_ask(body))
 

@@ -29,7 +29,6 @@ from palimpsest.memory.recall.recall import Recall
 from palimpsest.memory.request.request_reader import skipped
 from palimpsest.memory.request.sized_executor import SizedExecutor
 from palimpsest.store.journal import Journal
-from palimpsest.wire.trimming import trimmed
 
 LATE_SECONDS = 5.0  # of a look-up that is waited for behind the deadline: a store that takes longer is failing
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
@@ -92,6 +91,8 @@ class Decider:
         return step
 
     async def _trimmed(self, trim: Trim, request: Request) -> Chat | None:
+        from palimpsest.wire.trimming import trimmed  # late: only where the policy trims
+
         try:
             return await self._work.run(len(trim.chat.body), trimmed, trim, request.wire)
         except WireError as failure:

@@ -8,7 +8,6 @@ from palimpsest.core.decision import Decision
 from palimpsest.core.response_headers import headers_of, log_fields, undecided_headers
 from palimpsest.domain import Note, RawHeaders, TooLong, Turn
 from palimpsest.domain.ports import Listener, Prepared, Wire
-from palimpsest.wire.trimming import limited
 
 
 def rendered(wire: Wire, decision: Decision) -> bytes:
@@ -19,7 +18,11 @@ def rendered(wire: Wire, decision: Decision) -> bytes:
         WireError: nothing can be added to it.
     """
     body = wire.render(decision.sent.chat, decision.insertions)
-    return body if decision.reply_tokens is None else limited(body, decision.reply_tokens)
+    if decision.reply_tokens is None:
+        return body
+    from palimpsest.wire.trimming import limited  # late: only where the policy trims
+
+    return limited(body, decision.reply_tokens)
 
 
 def untouched(body: bytes, note: Note, model: str) -> Prepared:

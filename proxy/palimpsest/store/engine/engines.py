@@ -11,7 +11,6 @@ from palimpsest.domain.errors import PolicyError
 from palimpsest.store.data_dir import DATABASE_FILE
 from palimpsest.store.engine import Ask, Engine
 from palimpsest.store.engine.secret_mark import SecretMark
-from palimpsest.store.engine.sqlite.copying import is_in_use as file_is_in_use
 from palimpsest.store.engine.sqlite.database import Database
 
 
@@ -23,6 +22,8 @@ def is_in_use(data: Path, url: str = "", password_file: Path | None = None) -> b
         MemoryFault: it cannot be opened.
     """
     if not url:
+        from palimpsest.store.engine.sqlite.copying import is_in_use as file_is_in_use
+
         file = data / DATABASE_FILE
         return file.exists() and file_is_in_use(file)
     from palimpsest.store.engine.postgres.database import is_in_use as server_is_in_use
