@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.ledger import Ledger, is_whole
 from tests.running import Answered, Proxy, as_headers, request, until, upstream_on_a_thread

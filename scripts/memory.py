@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 ROOT = Path(__file__).parent.parent
 TURNS = 400

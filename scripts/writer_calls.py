@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from palimpsest.domain import Json
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from scripts.prefix_cache import conversations
 from tests.running import Conversation, Proxy, upstream_on_a_thread

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import settings
 from palimpsest.domain import Json
 from palimpsest.domain.errors import MemoryFault
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.memory.embedding.model import install
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ModelPolicy
 from palimpsest.store.engine import Engine
 from palimpsest.store.engine.dialect import SQLITE

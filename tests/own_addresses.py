@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import trustme
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 HOSTS = ("api.anthropic.com", "api.openai.com")
 CHUNK_BYTES = 1 << 16

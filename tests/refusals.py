@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 from palimpsest.domain import Json
-from palimpsest.scripted.reply import CHARS_PER_TOKEN, Reply, Script
+from palimpsest.evaluation.scripted.reply import CHARS_PER_TOKEN, Reply, Script
 
 GITHUB = "https://github.com/"
 

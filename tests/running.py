@@ -26,7 +26,7 @@ from typing import Any, ClassVar, TypeVar
 import orjson
 import yaml
 from palimpsest.domain import Json
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"

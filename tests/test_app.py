@@ -17,8 +17,8 @@ import pytest
 import structlog
 from palimpsest.app import create_app
 from palimpsest.domain import Json
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.memory.tokens.counter import MESSAGE_TOKENS, UNKNOWN_TOKENIZER_RATIO, encoder
-from palimpsest.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.policy import LogPolicy, Policy
 from palimpsest.telemetry.logs import configure
 

@@ -50,7 +50,6 @@ LATE = (
         "scipy",
         "matplotlib",
         "palimpsest.evaluation",
-        "palimpsest.scripted",
     ),
 )
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from palimpsest.domain import Json
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.memory.embedding.model import locate
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ModelPolicy
 
 from tests.running import ROOT, Conversation, Proxy, memory_in

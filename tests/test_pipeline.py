@@ -20,13 +20,13 @@ from palimpsest.core.history.link_keys import NEWEST_CLUES
 from palimpsest.domain import Ending, Json, Note, RawHeaders
 from palimpsest.domain.ports import Clock, Listener, Prepared, Vectors
 from palimpsest.edge.key_limits import KeyLimits
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.features.registry import FEATURES
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits
 from palimpsest.memory.request.decider import LATE_SECONDS
 from palimpsest.memory.request.sized_executor import INLINE_BYTES
 from palimpsest.memory.service import HEAVY_THREADS, LocalModel, MemoryService
 from palimpsest.pipeline import Pipeline
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import KeyPolicy, Policy
 from palimpsest.store.turns.reminders import remind
 from palimpsest.telemetry.metrics import Metrics

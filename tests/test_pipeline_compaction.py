@@ -12,7 +12,7 @@ import pytest
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.history.compaction_seal import PREFIX, seal
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.wire.messages import of_events
 
 from tests.running import BLOCK_OPENS, Proxy, as_headers, memory_in, request, rows, until

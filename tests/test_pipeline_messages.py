@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import BLOCK_OPENS, Answered, Proxy, memory_in, request
 

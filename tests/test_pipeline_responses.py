@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import BLOCK_CLOSES, BLOCK_OPENS, Answered, Conversation, Proxy, as_headers, request
 

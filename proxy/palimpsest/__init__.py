@@ -12,7 +12,6 @@ The map, top down: a file imports only from its own line and from those below (`
     pipeline                the preparation of one request, from its body to what is forwarded
     remote/                 the same where another machine keeps the memory: the link, and the turns that wait for it
     memory/                 services: reading, recall, archiving, indexing, forgetting, supervised background work
-    scripted/               a provider that follows a script, for tests, demo and benchmarks
     store/                  what is stored; all SQL is here, and engine/ has the databases: SQLite and PostgreSQL
     upstream/               connections to providers
     core/                   decisions as pure functions: no I/O, no clock

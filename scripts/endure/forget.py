@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import orjson
 from palimpsest.domain import Json
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from scripts.endure.load import WORDS
 from scripts.endure.table import Table, note

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import orjson
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.ledger import Ledger, is_whole
 from tests.running import PATIENCE_SECONDS, Answered, Conversation, Proxy, as_headers

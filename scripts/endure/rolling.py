@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from scripts.endure.load import Client, Tally, answering, at_work, seconds_since
 from scripts.endure.table import Table, note

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, Script, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, Script, ScriptedUpstream
 
 from tests.running import BLOCK_CLOSES, BLOCK_OPENS, Proxy, texts
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 from palimpsest.domain import Json
-from palimpsest.scripted.reply import Received
+from palimpsest.evaluation.scripted.reply import Received
 
 MODELS = ("/messages", "/responses", "/chat/completions")
 OF_THE_CONNECTION = frozenset({"host", "connection", "content-length", "authorization", "x-api-key"})

@@ -8,7 +8,7 @@ from typing import Any
 import anthropic
 import pytest
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, Script, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, Script, ScriptedUpstream
 
 from tests.clients.conftest import FACT, PIXEL, QUESTION, SUMMARY, TALK
 from tests.running import Proxy, memory_in, texts

@@ -13,7 +13,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.clients.conftest import FACT, QUESTION, SUMMARY, TALK, answers
 from tests.running import Proxy, memory_in, own_texts, texts

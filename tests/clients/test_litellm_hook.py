@@ -13,7 +13,7 @@ from typing import Any
 import litellm
 import pytest
 from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.clients.conftest import FACT, QUESTION, TALK, answers
 from tests.running import PATIENCE_SECONDS, ROOT, Proxy, free_port, memory_in, own_texts, rows, until

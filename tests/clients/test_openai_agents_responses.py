@@ -9,7 +9,7 @@ import openai
 import pytest
 from agents.memory import OpenAIResponsesCompactionSession
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, Script, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, Script, ScriptedUpstream
 
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
 from tests.running import Proxy, memory_in, own_texts

@@ -8,7 +8,7 @@ from typing import Any
 import openai
 import pytest
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, Script, ScriptedUpstream, error_body
+from palimpsest.evaluation.scripted import Reply, Script, ScriptedUpstream, error_body
 
 from tests.clients.conftest import FACT, PIXEL, QUESTION, SUMMARY, TALK
 from tests.running import Proxy, memory_in, texts

@@ -9,7 +9,7 @@ import openai
 import orjson
 import pytest
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, Script, ScriptedUpstream, error_body
+from palimpsest.evaluation.scripted import Reply, Script, ScriptedUpstream, error_body
 from pydantic import BaseModel
 
 from tests.clients.conftest import FACT, QUESTION, SUMMARY, TALK

@@ -14,8 +14,8 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
-from palimpsest.scripted.rules import violations
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted.rules import violations
 
 from tests.clients.conftest import FACT, QUESTION, TALK, newest
 from tests.refusals import PROVIDERS, prompt_tokens, within

@@ -17,8 +17,8 @@ from shutil import rmtree
 
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, ScriptedUpstream
-from palimpsest.scripted.reply import Received
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted.reply import Received
 
 from tests.clients.cli.own_provider import ADDRESSED, WRAPPED
 from tests.clients.cli.program import Program, installed

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import openai
 import pytest
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from pydantic_ai import Agent, BinaryContent
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import ModelMessage

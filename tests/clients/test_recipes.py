@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.clients.cli.program import installed
 from tests.clients.recipes import DOCUMENTS, ENVIRONMENTS, at, recipe, recipes

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.commands.base_urls import BaseUrl, Listener, listener, search, settings_in
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.running import Proxy, free_port
 

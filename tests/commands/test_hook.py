@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import orjson
 import pytest
 from palimpsest.commands.hook import answer
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.running import ROOT, Conversation, Proxy, free_port, rows
 

@@ -12,7 +12,7 @@ import pytest
 from palimpsest.commands.service import Launchd, manager_of
 from palimpsest.commands.service_files import is_as_written, quoted
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ListenPolicy
 
 from tests.running import PATIENCE_SECONDS, ROOT, free_port, request

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from palimpsest.commands.cli import main
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import HAND_OVER, PATIENCE_SECONDS, ROOT, Conversation, Proxy, request, rows, until
 

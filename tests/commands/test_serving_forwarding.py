@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 from palimpsest.domain.errors import PolicyError
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.load import load_bare
 
 from tests.faults.flowing import IMPATIENT

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.running import Conversation, Proxy, free_port, until
 

@@ -16,7 +16,7 @@ import pytest
 from palimpsest.commands.wrap import arguments, variables, with_own_upstreams
 from palimpsest.domain import Json
 from palimpsest.domain.errors import PolicyError
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.load import read_yaml, shipped
 from palimpsest.settings.policy import Policy
 

@@ -12,7 +12,7 @@ import pytest
 from palimpsest.domain import Chat, Insertion, Json, Message, ToolCall
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.ports import Wire
-from palimpsest.scripted import Received, Reply, chat, messages, responses
+from palimpsest.evaluation.scripted import Received, Reply, chat, messages, responses
 from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
 from palimpsest.wire.registry import WIRES

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from palimpsest.edge.loop import Loop
 from palimpsest.edge.room import Room
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import PATIENCE_SECONDS, Answered, Proxy, as_headers, request
 from tests.wirelevel import Line, connected

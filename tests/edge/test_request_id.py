@@ -8,7 +8,7 @@ import orjson
 import pytest
 from palimpsest.domain import RawHeaders
 from palimpsest.edge.request_id import request_id, with_request_id
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from structlog.contextvars import clear_contextvars, get_contextvars
 
 from tests.edge.serving import ScriptedPipeline, edge

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import Conversation, Proxy, as_headers, free_port, request, until
 

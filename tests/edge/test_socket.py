@@ -13,7 +13,7 @@ import pytest
 from aiohttp import WSMsgType
 from palimpsest.domain import Ending, Json
 from palimpsest.domain.ports import Prepared
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.edge.serving import ScriptedPipeline, edge
 from tests.edge.test_tunnel import SocketUpstream

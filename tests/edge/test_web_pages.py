@@ -9,7 +9,7 @@ import orjson
 import pytest
 from palimpsest.domain import Json, RawHeaders
 from palimpsest.edge.web_pages import WebPages
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ListenPolicy
 
 from tests.running import Proxy, request, rows

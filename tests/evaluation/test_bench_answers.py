@@ -12,7 +12,7 @@ from palimpsest.evaluation import bench_answers
 from palimpsest.evaluation.bench_answers import CONTEXTS, Prompted, Row, report
 from palimpsest.evaluation.datasets import DatasetError
 from palimpsest.evaluation.questions import FactQuestion, literal
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.evaluation.test_datasets import line
 

@@ -14,7 +14,7 @@ from palimpsest.evaluation.bench_recall import Row, ask, helped, report, summary
 from palimpsest.evaluation.datasets import Question, read
 from palimpsest.evaluation.palimpsest import Palimpsest
 from palimpsest.evaluation.score import Evidence
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ModelPolicy
 
 from tests.evaluation.told import told

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from palimpsest.domain.errors import MemoryFault, UpstreamUnreachable
 from palimpsest.evaluation import model as models
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 
 def given(*arguments: str) -> Namespace:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.evaluation import running
-from palimpsest.scripted import Reply
+from palimpsest.evaluation.scripted import Reply
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import orjson
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.running import Conversation, Proxy, memory_in, until
 

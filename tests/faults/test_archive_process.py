@@ -6,8 +6,8 @@ from collections import Counter
 
 import psutil
 import pytest
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.memory.recording.archive_process import MODULE
-from palimpsest.scripted import ScriptedUpstream
 
 from tests.ledger import damage
 from tests.running import Conversation, Proxy, rows, until

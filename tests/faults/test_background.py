@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.memory.embedding.model import locate
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ModelPolicy
 
 from tests.faults.flowing import FACT, IMPATIENT, assert_flows, assert_restores, says

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, ScriptedUpstream, error_body
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream, error_body
 from palimpsest.wire.json_body import MAX_BODY_BYTES
 
 from tests.running import Proxy, as_headers, request

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import Conversation, Proxy, memory_in, rows, stored_texts, until
 

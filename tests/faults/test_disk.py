@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.faults.flowing import FACT, IMPATIENT, assert_flows, assert_restores
 from tests.running import Conversation, Proxy, database, rows, stored_texts, until

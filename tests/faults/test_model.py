@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.memory.embedding.model import locate
 from palimpsest.memory.recording.archive_process import MODULE
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.embedding_models import embedding_model
 from palimpsest.settings.policy import ModelPolicy
 

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
-from palimpsest.scripted.rules import violations
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted.rules import violations
 from palimpsest.wire.trimming import STUB
 
 from tests.overflowing import CHAT, MESSAGES, RESPONSES

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.running import Conversation, Proxy, until
 from tests.servers import Server, running_server

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.ledger import Ledger
 from tests.running import Conversation, Proxy, memory_in, request, rows, until, upstream_on_a_thread

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import Conversation, Proxy, rows, stored_texts, until
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.refusals import PROVIDERS, Words, within
 from tests.running import BLOCK_OPENS, Answered, Proxy, as_headers, request, rows, texts

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import Conversation, Proxy, as_headers, free_port, memory_in, rows, stored_texts, until
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.remote.boxes import box, is_linked, key_of, laptop, root_of
 from tests.running import Conversation, Proxy, until

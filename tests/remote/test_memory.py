@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.remote.boxes import behind_tls, box, key_of, laptop, root_of, settle
 from tests.running import Conversation, Proxy, memory_in, rows, stored_texts

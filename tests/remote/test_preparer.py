@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.remote.boxes import box, key_of, laptop, root_of, settle
 from tests.running import Proxy, memory_in

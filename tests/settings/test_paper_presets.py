@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.load import PRESETS, load
 
 from tests.running import ROOT, Conversation, Proxy, memory_in, rows, upstream_on_a_thread

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.running import Conversation, Proxy, until
 

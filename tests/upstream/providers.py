@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import orjson
 from palimpsest.domain import Json
-from palimpsest.scripted import ScriptedUpstream
-from palimpsest.scripted.reply import Received, Reply, pieces
+from palimpsest.evaluation.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted.reply import Received, Reply, pieces
 
 FIRST_ERROR = 400
 

@@ -13,7 +13,7 @@ from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import RawHeaders
 from palimpsest.domain.errors import PolicyError, UpstreamUnreachable
 from palimpsest.domain.ports import Body
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.policy import KeyPolicy, UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough, PassthroughAnswer, authorities, proxy_of_the_network
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.refusals import PROVIDERS
 from tests.running import (

@@ -18,6 +18,7 @@ from typing import Any
 
 import aiohttp
 import uvicorn
+from aiohttp import web
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
@@ -29,7 +30,6 @@ from palimpsest.console import terminal
 from palimpsest.domain import Json
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.embedding.model import locate
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.load import read_yaml, shipped
 from palimpsest.settings.policy import (
     ListenPolicy,
@@ -109,16 +109,17 @@ async def played() -> AsyncIterator[tuple[str, asyncio.Task[None], DemoRun]]:
     Run the conversation through a proxy that still runs meanwhile: base URL, task, results. Its store is deleted then.
     """
     talk = read_yaml(shipped("demo.yaml"))
+    received: list[Json] = []
     history: list[Json] = [{"role": "system", "content": talk["system"]}]
     with tempfile.TemporaryDirectory(prefix="palimpsest-demo-") as folder:
         async with (
-            ScriptedUpstream(lambda body: _model(talk, body)) as upstream,
-            _proxy(upstream.url, Path(folder)) as (url, serving),
+            _provider(talk, received) as upstream_url,
+            _proxy(upstream_url, Path(folder)) as (url, serving),
             aiohttp.ClientSession(url) as http,
         ):
             for turn in talk["turns"]:
                 history.append({"role": "user", "content": turn["user"]})
-                history.append({"role": "assistant", "content": (await _ask(http, upstream, history)).answer})
+                history.append({"role": "assistant", "content": (await _ask(http, received, history)).answer})
             characters = sum(len(message["content"]) for message in history)
             if locate(ModelPolicy()) is not None:  # without a model nothing more will be indexed
                 await _indexed(http)
@@ -128,8 +129,8 @@ async def played() -> AsyncIterator[tuple[str, asyncio.Task[None], DemoRun]]:
                 *history[-talk["keep_messages"] :],
                 {"role": "user", "content": talk["question"]},
             ]
-            without = await _ask(http, upstream, compacted, memory="off")
-            with_memory = await _ask(http, upstream, compacted)
+            without = await _ask(http, received, compacted, memory="off")
+            with_memory = await _ask(http, received, compacted)
             if with_memory.headers.get("x-palimpsest-recalled", "0") == "0":
                 note = with_memory.headers.get("x-palimpsest-note", "no reason given")
                 raise MemoryFault(f"playing the demo: nothing came back ({note}); any failure is in the lines above")
@@ -150,6 +151,26 @@ def _model(talk: Json, body: Json) -> str:
     found = {name: re.search(pattern, shown) for name, pattern in talk["patterns"].items()}
     facts = {name: match[1] for name, match in found.items() if match}
     return str(talk["answer"].format(**facts) if len(facts) == len(found) else talk["no_answer"])
+
+
+@asynccontextmanager
+async def _provider(talk: Json, received: list[Json]) -> AsyncIterator[str]:
+    """The base URL of a provider that answers by the script, and keeps the bodies that it receives."""
+
+    async def answer(request: web.Request) -> web.Response:
+        received.append(body := await request.json())
+        said = {"index": 0, "message": {"role": "assistant", "content": _model(talk, body)}, "finish_reason": "stop"}
+        return web.json_response({"object": "chat.completion", "model": body["model"], "choices": [said]})
+
+    application = web.Application()
+    application.router.add_post("/v1/chat/completions", answer)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
 
 
 @asynccontextmanager
@@ -181,14 +202,12 @@ async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[tuple[str, as
             await serving
 
 
-async def _ask(
-    http: aiohttp.ClientSession, upstream: ScriptedUpstream, messages: list[Json], memory: str = "on"
-) -> Outcome:
+async def _ask(http: aiohttp.ClientSession, received: list[Json], messages: list[Json], memory: str = "on") -> Outcome:
     """Send messages through the proxy: what reached the model, the answer, and the headers."""
     body = {"model": MODEL, "messages": messages}
     async with http.post("/v1/chat/completions", json=body, headers={"x-palimpsest-memory": memory}) as response:
         answer = await response.json()
-        reached = upstream.received[-1].json["messages"]
+        reached = received[-1]["messages"]
         return Outcome(reached, answer["choices"][0]["message"]["content"], dict(response.headers))
 
 

@@ -13,5 +13,6 @@ The map; whoever adds a benchmark adds a file `bench_NAME.py` and a line in `com
     growth       a store of many memories, made once for many runs
     costs compression                what a search costs, and a message; vectors in fewer bits
     model        a language model, for what needs one; nothing asks one unless it is named
+    scripted/    a provider that follows a script, for tests as well
     datasets score statistics report vectors
 """

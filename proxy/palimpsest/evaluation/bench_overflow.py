@@ -23,9 +23,9 @@ from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.report import Report, Table, progress
 from palimpsest.evaluation.running import RunningProxy
 from palimpsest.evaluation.score import BlockText
-from palimpsest.scripted import Reply
-from palimpsest.scripted.reply import CHARS_PER_TOKEN
-from palimpsest.scripted.rules import violations
+from palimpsest.evaluation.scripted import Reply
+from palimpsest.evaluation.scripted.reply import CHARS_PER_TOKEN
+from palimpsest.evaluation.scripted.rules import violations
 
 ENDPOINT = "/v1/chat/completions"
 MODEL = "local-model"  # in no table: its window has to be learnt

@@ -28,7 +28,7 @@ from mcp_types import CallToolResult
 
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.scripted import Reply, Script, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, Script, ScriptedUpstream
 
 LOOK_SECONDS = 0.1
 START_SECONDS = 120.0  # a busy machine loads the embedding model in half a minute

@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.clients.cli.codex import COMPACT_AT_TOKENS, Codex, CodexBuiltIn, CodexWithOpenAI
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest

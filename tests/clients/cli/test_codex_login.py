@@ -8,8 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, ScriptedUpstream
-from palimpsest.scripted.reply import Received
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted.reply import Received
 
 from tests.clients.cli.codex import CodexWithLogin
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest

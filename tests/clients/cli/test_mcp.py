@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json, ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.clients.cli.claude_code import ClaudeCode
 from tests.clients.cli.codex import Codex

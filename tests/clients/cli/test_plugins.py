@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.clients.cli.claude_code import ClaudeCode
 from tests.clients.cli.codex import Codex

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.clients.cli.aider import Aider
 from tests.clients.cli.claude_code import ClaudeCode

@@ -10,7 +10,7 @@ from palimpsest.core.overflow.room import Room
 from palimpsest.core.overflow.selection import KEPT_STEPS, complete, select, tokens_left
 from palimpsest.core.overflow.steps import steps_of
 from palimpsest.domain import Chat, Omission, Trim
-from palimpsest.scripted.rules import violations
+from palimpsest.evaluation.scripted.rules import violations
 from palimpsest.wire.trimming import trimmed
 
 from tests.overflowing import CHAT, MESSAGES, RESPONSES, WIRES, WISH, Call, Exchange, body_of, talks

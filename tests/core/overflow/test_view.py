@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from palimpsest.core.decision import Decision
 from palimpsest.domain import BlockKind, Event, Json, Query, Trim
-from palimpsest.scripted.rules import violations
+from palimpsest.evaluation.scripted.rules import violations
 from palimpsest.settings.policy import Policy
 
 from tests.core.driving import Client, Core, calling, prose, rules_of, tool, user

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from palimpsest.edge.admin.openapi import document
 from palimpsest.edge.admin.routes import all_operations
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.features.registry import OPERATIONS
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.store.data_dir import DATABASE_FILE
 from palimpsest.wire.envelope import MEDIA_TYPE
 from schemathesis import Case, GenerationMode, SerializationContext

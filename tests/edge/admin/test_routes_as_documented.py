@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 import pytest
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.running import ROOT, Conversation, Proxy, request, until, upstream_on_a_thread
 

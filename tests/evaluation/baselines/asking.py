@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from palimpsest.domain import Json
 from palimpsest.evaluation import model as models
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ from typing import Any
 
 from palimpsest.domain import AssistRole, Json
 from palimpsest.domain.ports import Assistant, Prompt
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.features.assist.assistants import ModelAssistants
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.load import validated
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine.sqlite.database import Database

@@ -8,7 +8,7 @@ import sys
 import pytest
 from palimpsest.domain import ASSIST_ROLES
 from palimpsest.domain.errors import AssistFault
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.load import validated
 from palimpsest.store.engine.sqlite.database import Database
 

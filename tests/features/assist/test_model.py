@@ -10,8 +10,8 @@ import pytest
 from palimpsest.domain import Json
 from palimpsest.domain.errors import AssistFault
 from palimpsest.domain.ports import Assistant, Prompt
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.features.assist.model import ANSWER_BYTES, FAILURES_TO_REST
-from palimpsest.scripted import Reply, ScriptedUpstream
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.assist_usage import AssistUsage, day_of, usage_of_day
 

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import orjson
 import pytest
 from palimpsest.domain import Json, Plan, Query, Teller
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.features.assist.assistants import ModelAssistants
 from palimpsest.features.assist.query_controller import QueryController
-from palimpsest.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.load import validated
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine.sqlite.database import Database

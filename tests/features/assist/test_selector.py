@@ -11,10 +11,10 @@ import orjson
 import pytest
 from palimpsest.core.recall.selection import OFFERED
 from palimpsest.domain import Candidate, Json, Memory, Query, Recalled
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.features.assist.assistants import ModelAssistants
 from palimpsest.features.assist.cross_encoder import cross_encoder_folder
 from palimpsest.features.assist.selector import Selector
-from palimpsest.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.load import validated
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine.sqlite.database import Database

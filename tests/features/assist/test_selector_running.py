@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, Script, ScriptedUpstream, in_turn
+from palimpsest.evaluation.scripted import Reply, Script, ScriptedUpstream, in_turn
 
 from tests.running import (
     Conversation,

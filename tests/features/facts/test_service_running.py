@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.store.data_dir import DATABASE_FILE
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal

@@ -15,12 +15,12 @@ from palimpsest.core.consolidation.queues import Verdict
 from palimpsest.core.consolidation.relations import Edge, Node
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.memories import Item, Span
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.features.items.consolidation import Consolidator, ItemSelection
 from palimpsest.features.items.consolidation_batches import Batches, Outcome
 from palimpsest.features.items.model_consolidator import ModelConsolidator
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.retiring import Retiring
-from palimpsest.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.load import validated
 from palimpsest.store.engine import Row, Transaction
 from palimpsest.store.engine.sqlite.database import Database

@@ -10,8 +10,8 @@ from palimpsest.core.consolidation.relations import Edge, Node
 from palimpsest.domain import Json
 from palimpsest.domain.errors import AssistFault
 from palimpsest.domain.ports import Prompt
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.features.items.model_consolidator import ModelConsolidator
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.store.engine.sqlite.database import Database
 
 from tests.features.assist.helping import TENANT, assistants_of, policy_of

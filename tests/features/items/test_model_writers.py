@@ -10,8 +10,8 @@ from palimpsest.core.writing.entries import cost
 from palimpsest.core.writing.grounding import says_no_more
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain import Item, Json
+from palimpsest.evaluation.scripted import Reply
 from palimpsest.features.items.model_writers import ModelWriters, WrittenItems
-from palimpsest.scripted import Reply
 from palimpsest.store.engine.sqlite.database import Database
 
 from tests.core.writing.talking import count, quoted, segment, statistics

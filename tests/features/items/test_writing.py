@@ -12,6 +12,7 @@ from palimpsest.core.writing.lightmem3 import Buffers
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.memories import Item, SourceMessage, Span
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.features.items.writing import (
     IDLE_SECONDS,
     LEASE_SECONDS,
@@ -21,7 +22,6 @@ from palimpsest.features.items.writing import (
     ShortTerm,
     writer_of,
 )
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ConsolidationPolicy
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.telemetry.metrics import Metrics

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.features.page.live import READERS
 from palimpsest.features.page.views import VIEWS
-from palimpsest.scripted import ScriptedUpstream
 from playwright.sync_api import Browser, BrowserContext, Page, Response, expect, sync_playwright
 
 from tests.edge.browser import chromium

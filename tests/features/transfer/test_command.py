@@ -14,8 +14,8 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.features.transfer.reading import ReadResult, turns_in
-from palimpsest.scripted import ScriptedUpstream
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.secret import load_secret
 

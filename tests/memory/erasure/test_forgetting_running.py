@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.commands.test_cli import palimpsest
 from tests.resending import HABITS, Client, files_with, load, of_tenant

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from palimpsest.domain import Json
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import Answered, Proxy, request, until, upstream_on_a_thread
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.commands.test_cli import palimpsest
 from tests.running import Answered, Proxy, database, request, until, upstream_on_a_thread

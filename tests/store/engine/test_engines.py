@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.store.operation.secret import SECRET_ENV
 
 from tests.poolers import running_pooler

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.store.engine import Engine
 from palimpsest.store.engine.postgres.database import Database as Server
 from palimpsest.store.engine.secret_mark import SecretMark

@@ -69,9 +69,7 @@ async def test_every_column_of_text_is_searched_or_known_to_hold_no_words(databa
 def test_every_function_that_remembers_says_whether_it_remembers_words() -> None:
     found = set()
     for module in pkgutil.walk_packages(palimpsest.__path__, "palimpsest."):
-        if module.name.startswith(
-            ("palimpsest.evaluation", "palimpsest.scripted", "palimpsest.__main__", "palimpsest.commands.demo")
-        ):
+        if module.name.startswith(("palimpsest.evaluation", "palimpsest.__main__", "palimpsest.commands.demo")):
             continue
         members = vars(importlib.import_module(module.name)).values()
         found |= {member for member in members if hasattr(member, "cache_clear")}
@@ -84,9 +82,7 @@ def test_every_function_that_remembers_says_whether_it_remembers_words() -> None
 def test_every_class_whose_objects_remember_words_is_declared() -> None:
     found = set()
     for module in pkgutil.walk_packages(palimpsest.__path__, "palimpsest."):
-        if module.name.startswith(
-            ("palimpsest.evaluation", "palimpsest.scripted", "palimpsest.__main__", "palimpsest.commands.demo")
-        ):
+        if module.name.startswith(("palimpsest.evaluation", "palimpsest.__main__", "palimpsest.commands.demo")):
             continue
         for member in vars(importlib.import_module(module.name)).values():
             forget = vars(member).get("forget") if isinstance(member, type) else None

@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 from palimpsest.app import create_app
 from palimpsest.edge.http import Connection
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.tracing import are_wanted
 from palimpsest.telemetry.tracing.opentelemetry import OtelTracer

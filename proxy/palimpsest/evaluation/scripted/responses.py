@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import orjson
 
 from palimpsest.domain import Json
-from palimpsest.scripted.chat import refused
-from palimpsest.scripted.reply import Received, Reply, opaque, pieces
+from palimpsest.evaluation.scripted.chat import refused
+from palimpsest.evaluation.scripted.reply import Received, Reply, opaque, pieces
 
 __all__ = ["compaction", "events", "refused", "usage", "whole"]
 

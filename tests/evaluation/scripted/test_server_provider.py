@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import anthropic
 import openai
 import pytest
-from palimpsest.scripted import ScriptedUpstream
-from palimpsest.scripted.reply import MODELS
+from palimpsest.evaluation.scripted import ScriptedUpstream
+from palimpsest.evaluation.scripted.reply import MODELS
 
 pytestmark = pytest.mark.slow
 

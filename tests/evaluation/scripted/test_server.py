@@ -7,7 +7,7 @@ import threading
 import openai
 import pytest
 from palimpsest.domain import ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import as_headers, request, until
 

@@ -9,7 +9,7 @@ import anthropic
 import orjson
 import pytest
 from palimpsest.domain import ToolCall
-from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import as_headers, request
 

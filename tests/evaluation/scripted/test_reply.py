@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palimpsest.scripted.reply import PIECE_CHARS, Received, Reply, in_turn, opaque, pieces
+from palimpsest.evaluation.scripted.reply import PIECE_CHARS, Received, Reply, in_turn, opaque, pieces
 
 
 def test_replies_come_in_turn_and_then_the_script_is_over() -> None:

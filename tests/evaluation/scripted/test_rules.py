@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from palimpsest.domain import Json
-from palimpsest.scripted.rules import violations
+from palimpsest.evaluation.scripted.rules import violations
 
 from tests.overflowing import CHAT, MESSAGES, RESPONSES, Call, Exchange, body_of
 

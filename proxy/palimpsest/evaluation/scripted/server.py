@@ -17,9 +17,9 @@ import orjson
 from aiohttp import web
 
 from palimpsest.domain import Json
-from palimpsest.scripted import chat, messages, responses
-from palimpsest.scripted.chat import error_body
-from palimpsest.scripted.reply import MODELS, Received, Reply, Script, in_turn
+from palimpsest.evaluation.scripted import chat, messages, responses
+from palimpsest.evaluation.scripted.chat import error_body
+from palimpsest.evaluation.scripted.reply import MODELS, Received, Reply, Script, in_turn
 
 COMPACTED_TOKENS = 100  # of the item that a window becomes
 _STORED = re.compile(r"/(responses|conversations)/([^/]+)$")

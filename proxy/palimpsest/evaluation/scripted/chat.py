@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import orjson
 
 from palimpsest.domain import Json
-from palimpsest.scripted.reply import Received, Reply, pieces
+from palimpsest.evaluation.scripted.reply import Received, Reply, pieces
 
 
 def error_body(text: str, status: int = 500, *, param: str | None = None, code: str | None = None) -> bytes:

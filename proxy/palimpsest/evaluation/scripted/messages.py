@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import orjson
 
 from palimpsest.domain import Json
-from palimpsest.scripted.reply import Received, Reply, opaque, pieces
+from palimpsest.evaluation.scripted.reply import Received, Reply, opaque, pieces
 
 KINDS = {  # of errors, by status; the rest is an api_error
     400: "invalid_request_error",
