@@ -13,7 +13,7 @@ import sys
 from io import BytesIO
 from pathlib import Path
 
-from palimpsest.commands.demo import played
+from palimpsest.commands.demo import running_demo
 from PIL import Image
 from playwright.async_api import Page, async_playwright
 
@@ -30,7 +30,7 @@ async def main() -> int:
         sys.stderr.write("chromium was not found: ./scripts/clients installs it\n")
         return 1
     IMAGES.mkdir(exist_ok=True)
-    async with played() as (url, _, run), async_playwright() as playwright:
+    async with running_demo() as (url, _, run), async_playwright() as playwright:
         chromium = await playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for scheme in ("light", "dark"):
             context = await chromium.new_context(color_scheme=scheme, viewport={"width": WIDTH, "height": HEIGHT})  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from typing import Any
 
 import palimpsest.core
 import palimpsest.wire
-from palimpsest.core.archive.chunking import digest, identifiers, names, query_terms, tags
+from palimpsest.core.archive.chunking import identifiers, names, query_terms, split_into_passages, tags
 from palimpsest.core.caller.client_table import Asides, Signals
 from palimpsest.core.facts.extraction import proposals
 from palimpsest.core.facts.statements import FORMS
@@ -77,7 +77,7 @@ def rules() -> Iterator[Rule]:
     told = of_module["palimpsest.core.archive.chunking"] | of_module["palimpsest.core.recall.dates"]
     for reader in (tags, names, query_terms, identifiers):
         yield Rule(reader.__name__, reader, told)
-    yield Rule("digest", lambda text: digest(text, "user"), told)
+    yield Rule("digest", lambda text: split_into_passages(text, "user"), told)
     stated = frozenset().union(*(fragments(form.pattern) for forms in FORMS.values() for form in forms)) | FORMS.keys()
     stated |= of_module["palimpsest.core.facts.sentences"] | of_module["palimpsest.core.facts.contexts"]
     yield Rule("facts of a user", lambda text: proposals(text, "user"), stated)

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import orjson
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.domain import (
     Answer,
     AnswerRecord,
@@ -53,7 +53,7 @@ def entry(tenant: str, raw: Json, position: int, *, role: Role = Role.MAIN, flag
         digest=hashlib.blake2b(orjson.dumps(raw), digest_size=16).digest(),
         text=text,
         rest=rest,
-        passages=digest(text, message.role) if findable else (),
+        passages=split_into_passages(text, message.role) if findable else (),
     )
 
 

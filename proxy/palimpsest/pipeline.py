@@ -47,7 +47,7 @@ from palimpsest.memory.recording.attempt import Attempt, UnreadAttempts
 from palimpsest.memory.recording.deferred_turn import DeferredTurn
 from palimpsest.memory.request.arrival import Arrival, arrival_of, sender_of
 from palimpsest.memory.request.decider import LATE_SECONDS, Decider
-from palimpsest.memory.request.forwarding import prepared, rendered, untouched
+from palimpsest.memory.request.forwarding import prepared, render_decision, untouched
 from palimpsest.memory.request.model_windows import ModelWindows
 from palimpsest.memory.request.refusals import Refusals, SentRequest, count_overflow
 from palimpsest.memory.request.request_reader import RequestReader, UntouchedRequest, skipped
@@ -298,7 +298,7 @@ class Pipeline:
         arrival = attempt.arrival
         model = await self._named_model(arrival)
         upstream = self._windows.upstream_of(model, arrival.wire, arrival.headers)
-        return len(arrival.body) > LEAST_BYTES_PER_TOKEN * self._windows.of(upstream, model)
+        return len(arrival.body) > LEAST_BYTES_PER_TOKEN * self._windows.window_tokens(upstream, model)
 
     async def _too_late(self, attempt: Attempt, running: asyncio.Task[Prepared]) -> Prepared:
         """The request as the client sent it; reading goes on, so that it is archived."""
@@ -371,7 +371,7 @@ class Pipeline:
         body = arrival.body
         if not attempt.was_forwarded:
             size = decision.sent.new_bytes or request.reading.new_bytes
-            body = await self._work.run(size, rendered, arrival.wire, decision)
+            body = await self._work.run(size, render_decision, arrival.wire, decision)
         stages_ms = {"read": read_ms, "decide": 1000 * (perf_counter() - begun) - read_ms}
         turn = await self._turn(attempt, decision, upstream, stages_ms)
         answered = await self._compacted(attempt, decision, turn, request.window_tokens)
@@ -515,7 +515,7 @@ class Pipeline:
         request = Request(
             reading,
             speaker,
-            self._windows.of(upstream, model),
+            self._windows.window_tokens(upstream, model),
             user_agent=arrival.named.get("user-agent", ""),
             follows=follows,
             compacted=compacted,

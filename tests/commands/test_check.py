@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 async def data(tmp_path: Path) -> Path:
     """A data folder with one conversation of two turns."""
     database = Database(tmp_path / "palimpsest.db")
-    await Importing(database, SECRET).take(talk("a quince tree", "a medlar tree"), Destination())
+    await Importing(database, SECRET).import_turns(talk("a quince tree", "a medlar tree"), Destination())
     await database.close()
     return tmp_path
 

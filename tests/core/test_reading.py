@@ -24,7 +24,9 @@ def test_what_is_taken_over_is_what_would_have_been_made_of_the_messages(
     same: list[str], before: list[str], now: list[str]
 ) -> None:
     old = reading(same + before)
-    assert made_of(reading(same + now).extend(old, len(same))) == made_of(reading(same + now))
+    further = reading(same + now)
+    further.fill_caches(old, len(same))
+    assert made_of(further) == made_of(reading(same + now))
     assert made_of(old) == made_of(reading(same + before)), "and nothing of the other is changed"
 
 

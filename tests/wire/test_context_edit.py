@@ -16,7 +16,7 @@ from palimpsest.wire.context_edit import (
     context_edit,
     opened_body,
 )
-from palimpsest.wire.own_compaction import PREFIX, items_of, written_out
+from palimpsest.wire.own_compaction import PREFIX, expand_items, items_of
 
 REFERENCE = f"{PREFIX}abc"
 QUOTED = '"index": 3, "type": "message_start"'
@@ -76,7 +76,7 @@ def test_nothing_in_front_of_the_newest_compaction_is_sent() -> None:
     )
     (item,) = items_of(sent, messages)
     assert item.reference == REFERENCE
-    told = orjson.loads(written_out(sent, messages, {REFERENCE: "It said so."}))["messages"]
+    told = orjson.loads(expand_items(sent, messages, {REFERENCE: "It said so."}))["messages"]
     assert told == [{"role": "user", "content": [{"type": "text", "text": "It said so."}]}, assistant(text), user("x")]
 
 

@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.domain import BLOCK_CLOSE, BlockKind
 from palimpsest.wire.frame import ECHO_CHARS, escaped, opened, own_words, quotation, without_blocks
 
@@ -155,10 +155,11 @@ def test_single_lines_are_known_where_the_block_is() -> None:
 
 def test_what_an_answer_repeats_is_not_findable_as_its_words() -> None:
     answer = f"Let me see.\n{BLOCK}\nYour size is forty-three and a half."
-    found = [answer[passage.start : passage.stop] for passage in digest(answer, "assistant")]
+    found = [answer[passage.start : passage.stop] for passage in split_into_passages(answer, "assistant")]
     assert found == ["Let me see.\n", "\nYour size is forty-three and a half."]
-    assert len(digest(answer, "user")) == 1, "what a person quotes, he says"
-    (line,) = digest("My shoe size is 43.5, narrow.\nuser: My shoe size is 43.5, narrow.", "assistant", block=BLOCK)
+    assert len(split_into_passages(answer, "user")) == 1, "what a person quotes, he says"
+    said = "My shoe size is 43.5, narrow.\nuser: My shoe size is 43.5, narrow."
+    (line,) = split_into_passages(said, "assistant", block=BLOCK)
     assert (line.start, line.stop) == (0, len("My shoe size is 43.5, narrow.\n"))
 
 

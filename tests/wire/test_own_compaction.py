@@ -7,7 +7,7 @@ import pytest
 from palimpsest.domain import Json
 from palimpsest.domain.errors import WireError
 from palimpsest.wire import chat, compaction, responses
-from palimpsest.wire.own_compaction import EVENTS, PREFIX, answer, items_of, may_ask, written_out
+from palimpsest.wire.own_compaction import EVENTS, PREFIX, answer, expand_items, items_of, may_compact
 
 ITEM = {"id": "cmp_1", "type": "compaction", "encrypted_content": f"{PREFIX}abc"}
 TEXTS = {f"{PREFIX}abc": 'It said "ahoy".'}
@@ -19,7 +19,7 @@ def body(*items: str, before: str = "") -> bytes:
 
 
 def test_an_item_becomes_a_message_and_all_else_stays() -> None:
-    written = written_out(body(USER, orjson.dumps(ITEM).decode(), USER), responses, TEXTS)
+    written = expand_items(body(USER, orjson.dumps(ITEM).decode(), USER), responses, TEXTS)
     message = '{"type":"message","role":"user","content":[{"type":"input_text","text":"It said \\"ahoy\\"."}]}'
     assert written == body(USER, message, USER)
 
@@ -35,7 +35,7 @@ def test_an_item_becomes_a_message_and_all_else_stays() -> None:
 )
 def test_what_is_no_item_of_ours_stays(other: Json) -> None:
     sent = body(orjson.dumps(other).decode())
-    assert items_of(sent, responses) == [] and written_out(sent, responses, {}) == sent
+    assert items_of(sent, responses) == [] and expand_items(sent, responses, {}) == sent
 
 
 def test_what_cannot_be_followed_is_said_to_be_so() -> None:
@@ -47,8 +47,8 @@ def test_what_cannot_be_followed_is_said_to_be_so() -> None:
 
 
 def test_requests_that_may_ask_for_a_compaction_are_known_without_parsing_them() -> None:
-    assert may_ask(b"{}", compaction) and may_ask(body('{"type":"compaction_trigger"}'), responses)
-    assert not may_ask(body(USER), responses) and not may_ask(body('{"type":"compaction_trigger"}'), chat)
+    assert may_compact(b"{}", compaction) and may_compact(body('{"type":"compaction_trigger"}'), responses)
+    assert not may_compact(body(USER), responses) and not may_compact(body('{"type":"compaction_trigger"}'), chat)
 
 
 def test_a_stream_ends_with_the_response_that_was_answered() -> None:

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import from_stored, to_stored
@@ -68,7 +68,7 @@ def test_a_text_is_written_once() -> None:
 def test_offsets_of_passages_count_in_the_stored_text() -> None:
     message = read_message(MESSAGES["text and call"])
     text, _ = to_stored(message, keep)
-    (passage,) = digest(text, message.role)
+    (passage,) = split_into_passages(text, message.role)
     assert text[passage.start : passage.stop] == 'I look.\nread({"path": "a.py"})'
 
 

@@ -90,12 +90,12 @@ def main(in_browser: bool = False) -> int:
 
 async def play() -> DemoRun:
     """Run the conversation, and stop the proxy."""
-    async with played() as (_, _, run):
+    async with running_demo() as (_, _, run):
         return run
 
 
 async def _serve() -> None:
-    async with played() as (url, serving, run):
+    async with running_demo() as (url, serving, run):
         out = terminal.console()
         out.print(f"The demonstration's conversation: {url}/memory/conversations/{run.conversation}")
         out.print("Ctrl-C stops the proxy and deletes it.")
@@ -104,7 +104,7 @@ async def _serve() -> None:
 
 
 @asynccontextmanager
-async def played() -> AsyncIterator[tuple[str, asyncio.Task[None], DemoRun]]:
+async def running_demo() -> AsyncIterator[tuple[str, asyncio.Task[None], DemoRun]]:
     """
     Run the conversation through a proxy that still runs meanwhile: base URL, task, results. Its store is deleted then.
     """

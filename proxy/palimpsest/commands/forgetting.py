@@ -36,7 +36,7 @@ SELECTORS = (
 
 
 def add_commands(command: Command) -> None:
-    """Add these commands to the command line."""
+    """Add `palimpsest forget`, `retire`, `unretire` and `receipt`."""
     forget = command("forget", _forget, "Delete from the archive, verify that it is gone, and print a receipt.")
     _selectors(forget)
     forget.add_argument("--dry-run", action="store_true", help="only count what would be deleted")

@@ -117,7 +117,7 @@ class Launchd:
 
 
 def add_commands(command: Command) -> None:
-    """Add it to the command line."""
+    """Add `palimpsest service`."""
     parser = command(
         "service", _service, "Run the proxy as a service of this user: systemd on Linux, launchd on macOS."
     )

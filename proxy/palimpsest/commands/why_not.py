@@ -22,7 +22,7 @@ MARKS = {True: "yes", False: "no", None: ""}
 
 
 def add_commands(command: Command) -> None:
-    """Add it to the command line."""
+    """Add `palimpsest why-not`."""
     parser = command("why-not", _why_not, "Show at which stage a statement was lost on its way into a request.")
     parser.add_argument("conversation", metavar="CONVERSATION", help="x-palimpsest-conversation of an answer")
     parser.add_argument("statement", nargs="+", metavar="TEXT", help="the statement, or a question that it answers")

@@ -202,7 +202,7 @@ def _filled(text: str, url: str) -> str:
 
 def _to(url: str, variable: str, upstream: UpstreamPolicy) -> UpstreamPolicy:
     path = url.partition("://")[2].partition("/")[2]
-    if upstream.wire == "openai" and path and not url.endswith("/v1"):
+    if upstream.api is Api.OPENAI and path and not url.endswith("/v1"):
         raise PolicyError(
             f"environment: {variable}: must end in /v1 or have no path, because requests go to /v1/... below it"
         )

@@ -33,21 +33,16 @@ class Reading:
     message_tokens: Sequence[int] = ()
     new_bytes: int = field(default=0, compare=False)  # of what was not read before, about: how much work it is
 
-    def extend(self, before: Reading, same: int) -> Reading:
+    def fill_caches(self, before: Reading, same: int) -> None:
         """
-        Take over from another reading what follows from the first messages, where these are the very same.
-
-        Args:
-            same: how many are.
-
-        Returns:
-            This reading.
+        Fill the caches of this reading and its chat, the `cached_property` below, from one whose first messages are the
+        `same`. A frozen value keeps them in its `__dict__`, as `cached_property` does; no field changes.
         """
         cut = len(before.places) if same == len(before.prints) else bisect_left(before.places, same)
         added = [*zip(range(same, len(self.prints)), self.chat.messages[same:], self.prints[same:], strict=True)]
         said = [one for one in added if not one[1].is_instruction]
         new = [fingerprint for _, _, fingerprint in said]
-        known = self.__dict__
+        known = vars(self)
         known["places"] = PersistentList.of(before.places).then(cut, [at for at, _, _ in said])
         known["history_prints"] = PersistentList.of(before.history_prints).then(cut, new)
         known["instruction_prints"] = (
@@ -59,10 +54,8 @@ class Reading:
             *before.opaque[: bisect_left(before.opaque, cut)],
             *(index for index, (_, message, _) in enumerate(said, cut) if message.opaque),
         )
-        self.chat.__dict__["history"] = PersistentList.of(before.chat.history).then(
-            cut, [message for _, message, _ in said]
-        )
-        return self
+        history = PersistentList.of(before.chat.history).then(cut, [message for _, message, _ in said])
+        vars(self.chat)["history"] = history
 
     @cached_property
     def places(self) -> Sequence[int]:

@@ -115,13 +115,13 @@ class Connection(HttpToolsProtocol):
                 self.headers[:] = [header for header in self.headers if header[0] != b"upgrade"]
 
     def waits_since(self) -> float | None:
-        """See `palimpsest.edge.room.Guest`."""
+        """When this connection began to wait for a request, by the event loop's clock; None: it has one."""
         is_answered = self.cycle is None or self.cycle.response_complete
         is_idle = is_answered and not (self._is_in_body or self._is_switched)
         return (self._began_at if self._is_in_head else self._heard_at) if is_idle else None
 
-    def leave(self) -> None:
-        """See `palimpsest.edge.room.Guest`."""
+    def close_idle(self) -> None:
+        """Close this connection, which waits for a request, to make room for another."""
         self.transport.close()
 
     def shutdown(self) -> None:

@@ -30,8 +30,8 @@ class Guest(Protocol):
     def waits_since(self) -> float | None:
         """When it began to wait for a request, by the event loop's clock; None: it has one."""
 
-    def leave(self) -> None:
-        """Close it."""
+    def close_idle(self) -> None:
+        """Close it, to make room for another."""
 
 
 class Room:
@@ -76,7 +76,7 @@ class Room:
         since, guest = min(waiting, key=lambda one: one[0], default=(waiting_before, None))
         if guest is None or since >= waiting_before:
             return False
-        guest.leave()
+        guest.close_idle()
         return True
 
     def begin(self) -> None:

@@ -10,7 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.domain import Query, Reach
 from palimpsest.domain.ports import Embedder, Vectors
 from palimpsest.evaluation import palimpsest
@@ -118,7 +118,7 @@ async def _spent(store: Store, text: str, embedder: Embedder) -> tuple[float, fl
     said = DatasetMessage("0", "user", text, text, 0.0, 0, (), {"role": "user", "content": text})
     conversation = Conversation(f"{len(text)} {hash(text)}", (said,), (), 1)
     started = perf_counter()
-    passages = digest(text, said.role)
+    passages = split_into_passages(text, said.role)
     cut = perf_counter()
     await embedder.embed_passages([text[passage.start : passage.stop] for passage in passages])
     embedded = perf_counter()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.ports import Vectors
 from palimpsest.evaluation import palimpsest
@@ -153,7 +153,7 @@ async def _repeat(store: Store, memories: int, seed: int, report: Callable[[int]
 
 def _key(own: Sequence[Conversation], noise: Sequence[Conversation], seed: int | None) -> str:
     """A name of the store, another one where the data, or what is made of it, is another."""
-    cut = [digest(said.text, said.role) for conversation in own for said in conversation.messages]
+    cut = [split_into_passages(said.text, said.role) for conversation in own for said in conversation.messages]
     texts = (said.text for conversation in (*own, *noise) for said in conversation.messages)
     told = "\0".join((f"{schema.VERSION} {PART_MESSAGES} {seed} {cut}", *texts))
     return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

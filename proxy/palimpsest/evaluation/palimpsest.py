@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from palimpsest.core.archive.chunking import WINDOW_CHARS, digest
+from palimpsest.core.archive.chunking import WINDOW_CHARS, split_into_passages
 from palimpsest.core.archive.records import record_of
 from palimpsest.core.block.account_lines import beside_account, with_account
 from palimpsest.core.block.packing import pack
@@ -184,7 +184,8 @@ class Store:
             return replace(entry, passages=())
         if self._window_chars == WINDOW_CHARS or not entry.passages:
             return entry
-        return replace(entry, passages=digest(entry.text, entry.new.message.role, window_chars=self._window_chars))
+        passages = split_into_passages(entry.text, entry.new.message.role, window_chars=self._window_chars)
+        return replace(entry, passages=passages)
 
     def _new(self, said: DatasetMessage, position: int) -> NewMessage:
         message = read_message(said.raw)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from palimpsest.domain import AssistRole, Generosity, Mode, Reach, Role
+from palimpsest.domain import Api, AssistRole, Generosity, Mode, Reach, Role
 
 ENVIRON = "os.environ/"  # LiteLLM's notation for the value of an environment variable
 LITELLM_MODEL = r"^([^/*\s]+/([^*\s]+|\*|[^*\s]+/\*))?$"
@@ -245,6 +245,11 @@ class UpstreamPolicy(_Part):
                 "settings: fallbacks would receive the client's credential with auth forward: set auth to held"
             )
         return self
+
+    @property
+    def api(self) -> Api | None:
+        """The API that it speaks; None: any."""
+        return None if self.wire == "any" else Api(self.wire)
 
     @property
     def is_openai(self) -> bool:
@@ -958,7 +963,7 @@ class Policy(_Part):
                     f"models.{role}: upstream {upstream.name} takes the client's credential, which is never used for "
                     "this: set its auth to held, or name a LiteLLM model and no upstream"
                 )
-            if upstream.wire == "anthropic" and not upstream.litellm:
+            if upstream.api is Api.ANTHROPIC and not upstream.litellm:
                 raise ValueError(
                     f"models.{role}: upstream {upstream.name} speaks Anthropic's API, and models are asked in "
                     "OpenAI's: name anthropic/... as model, and no upstream"

@@ -20,7 +20,7 @@ from yarl import URL
 
 from palimpsest.core.caller.credentials import NAMES, hop_by_hop
 from palimpsest.core.caller.proxy_keys import ProxyKeys
-from palimpsest.domain import RawHeaders
+from palimpsest.domain import Api, RawHeaders
 from palimpsest.domain.errors import PolicyError, UpstreamUnreachable
 from palimpsest.domain.ports import Body, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
@@ -194,7 +194,7 @@ def _credential(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> lis
     if not upstream.key_env:
         return []
     key = environment[upstream.key_env]
-    return [("x-api-key", key) if upstream.wire == "anthropic" else ("authorization", f"Bearer {key}")]
+    return [("x-api-key", key) if upstream.api is Api.ANTHROPIC else ("authorization", f"Bearer {key}")]
 
 
 @lru_cache(maxsize=512)  # clients ask for few targets, and taking a URL apart costs as much as parsing a short body

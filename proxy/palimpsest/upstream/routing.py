@@ -30,7 +30,7 @@ def choose(upstreams: Sequence[UpstreamPolicy], model: str, api: Api = Api.OPENA
 
 def serving(upstreams: Sequence[UpstreamPolicy], api: Api) -> list[UpstreamPolicy]:
     """The upstreams for the client's API, in order."""
-    return [upstream for upstream in upstreams if upstream.wire in ("any", api)]
+    return [upstream for upstream in upstreams if upstream.api in (None, api)]
 
 
 def needs_model(upstreams: Sequence[UpstreamPolicy]) -> bool:

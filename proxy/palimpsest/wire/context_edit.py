@@ -40,7 +40,7 @@ class ContextEdit:
     pauses: bool
 
 
-def may_ask(body: bytes) -> bool:
+def may_compact(body: bytes) -> bool:
     """Whether a request may ask for the edit; found without parsing it."""
     return _MARK in body
 

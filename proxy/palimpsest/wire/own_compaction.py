@@ -53,7 +53,7 @@ class OwnItem:
     rest: str = ""
 
 
-def may_ask(body: bytes, wire: Wire) -> bool:
+def may_compact(body: bytes, wire: Wire) -> bool:
     """Whether a request may ask for a compaction; found without parsing it."""
     return wire is compaction or (wire is responses and _TRIGGER in body)
 
@@ -67,7 +67,7 @@ def items_of(body: bytes, wire: Wire) -> list[OwnItem]:
         raise WireError(f"looking for compaction items in the request body: {cause}") from cause
 
 
-def written_out(body: bytes, wire: Wire, texts: Mapping[str, str]) -> bytes:
+def expand_items(body: bytes, wire: Wire, texts: Mapping[str, str]) -> bytes:
     """
     The request with a message of the user's in the place of each item of ours.
 
@@ -88,7 +88,7 @@ def written_out(body: bytes, wire: Wire, texts: Mapping[str, str]) -> bytes:
 
 def unread(body: bytes, wire: Wire) -> bytes:
     """The request without items of ours that could not be looked up; raises as `items_of`."""
-    return written_out(body, wire, {item.reference: UNREADABLE for item in items_of(body, wire)})
+    return expand_items(body, wire, {item.reference: UNREADABLE for item in items_of(body, wire)})
 
 
 def answer(chat: Chat, wire: Wire, reference: str, number: str, now: float) -> tuple[str, bytes]:

@@ -37,7 +37,7 @@ def to_stored(message: Message, clean: Clean) -> tuple[str, str]:
     The two columns in which a message is stored: its text, and the rest as JSON.
 
     Returns:
-        What it says and does (`digest.readable`), which offsets of passages count in; and its JSON. That has no
+        What it says and does (`message.readable`), which offsets of passages count in; and its JSON. That has no
         `content` where the text is exactly that, and stands in a list of one where the message never had any.
     """
     said = readable(message.text, message.calls)

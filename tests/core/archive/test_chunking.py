@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from palimpsest.core.archive import chunking as digests
 from palimpsest.core.archive.chunking import (
     SCOPE_MARK,
-    digest,
     identifiers,
     kind,
     names,
     query_terms,
     scope_terms,
+    split_into_passages,
     tags,
     tells_time,
     terms,
@@ -30,18 +30,18 @@ PROSE = "The quick brown fox jumps over the lazy dog and runs into the dark gree
 
 
 def test_short_message_is_one_passage_over_its_whole_text():
-    (passage,) = digest("We moved to Lyon.", "user")
+    (passage,) = split_into_passages("We moved to Lyon.", "user")
     assert (passage.start, passage.stop) == (0, 17)
     assert "lyon" in passage.terms
 
 
 def test_blank_message_has_no_passage():
-    assert digest(" \n\t", "user") == ()
+    assert split_into_passages(" \n\t", "user") == ()
 
 
 def test_windows_overlap_by_about_200_characters_and_end_at_white_space():
     text = PROSE * 60
-    passages = digest(text, "user")
+    passages = split_into_passages(text, "user")
     assert passages[0].start == 0 and passages[-1].stop == len(text)
     for before, after in itertools.pairwise(passages):
         assert 900 < before.stop - before.start <= 1000
@@ -51,7 +51,7 @@ def test_windows_overlap_by_about_200_characters_and_end_at_white_space():
 
 @given(st.text(alphabet=st.sampled_from("ab \n\u4f60"), max_size=5000))
 def test_passages_cover_every_word_of_the_text_in_order(text: str):
-    passages = digest(text, "user")
+    passages = split_into_passages(text, "user")
     covered = {i for p in passages for i in range(p.start, p.stop)}
     assert all(i in covered or text[i].isspace() or not text.split() for i in range(len(text)))
     assert [p.start for p in passages] == sorted({p.start for p in passages})
@@ -60,7 +60,7 @@ def test_passages_cover_every_word_of_the_text_in_order(text: str):
 
 def test_of_a_giant_text_both_ends_stay_findable():
     text = "beginning " + "x" * 1_000_000 + " ending"
-    passages = digest(text, "tool")
+    passages = split_into_passages(text, "tool")
     assert len(passages) <= digests.MAX_PASSAGES
     assert "begin" in passages[0].terms and "end" in passages[-1].terms
 
@@ -227,8 +227,8 @@ def test_a_text_without_its_names_has_none_of_those_words(text: str):
 
 
 def test_a_long_run_of_backslashes_costs_no_more_than_words() -> None:
-    words = seconds(lambda text: digest(text, "user"), "some words of text " * 5_000)
-    assert seconds(lambda text: digest(text, "user"), "\\" * 95_000) < 2 * words
+    words = seconds(lambda text: split_into_passages(text, "user"), "some words of text " * 5_000)
+    assert seconds(lambda text: split_into_passages(text, "user"), "\\" * 95_000) < 2 * words
 
 
 def test_other_languages_are_found_by_the_beginnings_of_their_words() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from palimpsest.core.archive import chunking
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.core.block.packing import (
     AROUND_CHARS,
     GAP,
@@ -59,7 +59,7 @@ def said(
 def windows(occurrence: int, text: str) -> list[Candidate]:
     return [
         said(occurrence, text[p.start : p.stop], start=p.start, id=1000 * occurrence + n)
-        for n, p in enumerate(digest(text, "user"))
+        for n, p in enumerate(split_into_passages(text, "user"))
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.domain import FactCategory, Speaker
 from palimpsest.domain.errors import PolicyError
 from palimpsest.features.facts.service import Facts
@@ -128,7 +128,7 @@ async def test_the_archive_knows_again_what_the_tools_return(house: House) -> No
     tools = house.tools()
     told = await tools.remember(ANN, "project", "port", "5432")
     for text in (told.text, (await tools.recall(ANN)).text):
-        assert digest(text, "tool") == () and own_words(text) == []
+        assert split_into_passages(text, "tool") == () and own_words(text) == []
 
 
 async def test_what_is_no_date_is_said(house: House) -> None:

@@ -39,7 +39,7 @@ async def data(tmp_path: Path) -> Path:
 
 async def told(folder: Path, *turns: object) -> None:
     database = Database(folder / DATABASE)
-    await Importing(database, load_secret(folder, {})).take(turns, Destination())  # type: ignore[arg-type]
+    await Importing(database, load_secret(folder, {})).import_turns(turns, Destination())  # type: ignore[arg-type]
     await database.close()
 
 

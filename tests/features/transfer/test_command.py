@@ -37,7 +37,7 @@ async def data(tmp_path: Path) -> Path:
     folder.mkdir()
     database = Database(folder / "palimpsest.db")
     turns = [*talk("a quince tree", user="ann"), *talk("a medlar tree", conversation="c-2", user="ben")]
-    await Importing(database, load_secret(folder, {})).take(turns, Destination())
+    await Importing(database, load_secret(folder, {})).import_turns(turns, Destination())
     await database.close()
     return folder
 
@@ -151,7 +151,7 @@ async def test_an_import_that_is_killed_and_repeated_ends_as_one_that_ran_throug
     done = palimpsest(*take)
     assert done.returncode == 0, done.stderr
     killed, whole = Database(data / "palimpsest.db"), Database(tmp_path / "whole.db")
-    await Importing(whole, load_secret(data, {})).take(turns, Destination("static:me"))
+    await Importing(whole, load_secret(data, {})).import_turns(turns, Destination("static:me"))
     await killed.open()
     assert await exported(killed) == await exported(whole)
     await killed.close()

@@ -67,7 +67,7 @@ def read(data: bytes) -> list[PortableTurn]:
 async def taken(
     database: Database, turns: Sequence[PortableTurn], into: Destination = ME, secret: bytes = SECRET
 ) -> Totals:
-    return await Importing(database, secret).take(turns, into)
+    return await Importing(database, secret).import_turns(turns, into)
 
 
 @pytest.fixture
@@ -430,10 +430,10 @@ async def test_told_facts_come_back_as_they_were_and_once(tmp_path: Path) -> Non
     async with opened(tmp_path, "b") as second:
         for _ in range(2):
             facts = facts_in(data, tmp_path / "all.jsonl")
-            assert await Importing(second, SECRET).take_facts(facts, ME) == 2
+            assert await Importing(second, SECRET).import_facts(facts, ME) == 2
         assert await exported(second) == data
         moved = Destination(tenant="static:me", user="eve")
-        await Importing(second, SECRET).take_facts(facts, moved)
+        await Importing(second, SECRET).import_facts(facts, moved)
         assert facts_in(await exported(second, user="eve"), tmp_path / "eve.jsonl") == [
             replace(fact, tenant="static:me", user="eve") for fact in (PORT, HOME)
         ]
@@ -444,14 +444,14 @@ async def test_a_fact_that_was_erased_does_not_come_back_with_an_import(tmp_path
         await told_to(database, PORT)
         data = await exported(database)
         await Forgetting(database, SECRET, lambda: NOW + 1, settle_seconds=0.0).erase(Target(tenant="acme", user="ann"))
-        assert await Importing(database, SECRET).take_facts(facts_in(data, tmp_path / "all.jsonl"), ME) == 0
+        assert await Importing(database, SECRET).import_facts(facts_in(data, tmp_path / "all.jsonl"), ME) == 0
         assert await exported(database) == header_line()
 
 
 async def test_credentials_in_facts_of_files_are_redacted(tmp_path: Path) -> None:
     secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
     async with opened(tmp_path) as database:
-        await Importing(database, SECRET).take_facts([replace(PORT, value=secret)], ME)
+        await Importing(database, SECRET).import_facts([replace(PORT, value=secret)], ME)
         assert secret.encode() not in await exported(database)
 
 
@@ -501,9 +501,9 @@ async def test_what_was_forgotten_stays_so_in_a_new_folder_with_another_secret(
         (tmp_path / "a.jsonl").write_bytes(data)
         found = ReadResult()
         importing = Importing(second, OTHER_SECRET)
-        await importing.take(turns_in([tmp_path / "a.jsonl"], found), into)
+        await importing.import_turns(turns_in([tmp_path / "a.jsonl"], found), into)
         assert await facts_of(second, OTHER_SECRET) == everything, "extracted while the import was under way"
-        assert not found.broken and await importing.take_forgotten(found.forgotten, into, NOW) == 2
+        assert not found.broken and await importing.import_forgotten(found.forgotten, into, NOW) == 2
         for database in (first, second):
             assert {v for (v,) in await database.read("SELECT value FROM fact")} == everything - {"Porto", "figs"}
         assert await facts_of(second, OTHER_SECRET) == everything - {"Porto", "figs"}
@@ -527,7 +527,7 @@ async def test_what_those_who_are_not_named_forgot_stays_so_for_all_of_them_wher
             path.write_bytes(await exported(first))
             found = ReadResult()
             await taken(second, list(turns_in([path], found)), secret=OTHER_SECRET)
-            await Importing(second, OTHER_SECRET).take_forgotten(found.forgotten, ME, NOW)
+            await Importing(second, OTHER_SECRET).import_forgotten(found.forgotten, ME, NOW)
             assert "Porto" not in await facts_of(second, OTHER_SECRET)
             await taken(second, talk(HOMES[0], conversation="c-2"), secret=OTHER_SECRET)
             assert ("Porto" in await facts_of(second, OTHER_SECRET)) == (reach is Reach.USER)

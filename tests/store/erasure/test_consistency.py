@@ -31,7 +31,7 @@ async def path(tmp_path: Path) -> Path:
     (tmp_path / "cc.jsonl").write_bytes(lines_of(claude_code_lines()))
     (tmp_path / "codex.jsonl").write_bytes(lines_of(codex_lines()))
     database = Database(tmp_path / "palimpsest.db")
-    await Importing(database, SECRET).take(turns_in([tmp_path], ReadResult()), ME)
+    await Importing(database, SECRET).import_turns(turns_in([tmp_path], ReadResult()), ME)
     await database.close()
     return database.path
 
@@ -65,7 +65,7 @@ async def test_what_was_erased_and_added_to_is_fine(path: Path) -> None:
     database = Database(path)
     for target in (Target(matching="quince"), Target(matching="smoker")):
         assert await Forgetting(database, SECRET, lambda: NOW + 1e9, settle_seconds=0.0).erase(target)
-    await Importing(database, SECRET).take(talk("said since", "and more"), ME)
+    await Importing(database, SECRET).import_turns(talk("said since", "and more"), ME)
     await database.close()
     assert said(path) == []
 
@@ -73,7 +73,7 @@ async def test_what_was_erased_and_added_to_is_fine(path: Path) -> None:
 async def test_what_is_written_meanwhile_is_no_fault(path: Path) -> None:
     database = Database(path)
     writing = asyncio.create_task(
-        Importing(database, SECRET).take(talk(*(f"word {number} of many" for number in range(400))), ME)
+        Importing(database, SECRET).import_turns(talk(*(f"word {number} of many" for number in range(400))), ME)
     )
     found = [await asyncio.to_thread(examination, path) for _ in range(5)]
     await writing
@@ -233,9 +233,9 @@ async def extracted(path: Path) -> list[tuple[object, ...]]:
 async def stating(tmp_path: Path) -> Path:
     """A database with facts, one of them superseded and one told in a block."""
     database = Database(tmp_path / "palimpsest.db")
-    await Importing(database, SECRET).take(talk("hello", conversation="c-0"), ME)
+    await Importing(database, SECRET).import_turns(talk("hello", conversation="c-0"), ME)
     said = talk("I live in Porto.", "I love figs.", "I live in Oslo.", user="ann", scope="shop")
-    await Importing(database, SECRET).take(said, ME)
+    await Importing(database, SECRET).import_turns(said, ME)
     block = "INSERT INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences) VALUES"
     await database.write([(f"{block} (3, 2, 2, 'facts', 'told', '', 1, '[]')", [()])])
     await database.close()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.domain import Ending, HeadFlag, Role
 from palimpsest.store.engine import Row
 from palimpsest.store.engine.sqlite.database import Database
@@ -35,7 +35,7 @@ async def claim(derived: Derived, limit: int = 10, worker: str = "w", model: str
 
 
 def windows(text: str) -> list[str]:
-    return [text[passage.start : passage.stop] for passage in digest(text, "user")]
+    return [text[passage.start : passage.stop] for passage in split_into_passages(text, "user")]
 
 
 async def embed(derived: Derived, model: str = "m") -> None:

@@ -20,7 +20,7 @@ import orjson
 
 from palimpsest.commands.doctor.finding import Finding, failed, ok, warning
 from palimpsest.commands.probe import base_url_of_client
-from palimpsest.domain import RawHeaders
+from palimpsest.domain import Api, RawHeaders
 from palimpsest.domain.errors import UpstreamUnreachable
 from palimpsest.domain.ports import Clock
 from palimpsest.settings.policy import Policy, UpstreamPolicy
@@ -109,7 +109,7 @@ def _finding_of(
 
 async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeaders) -> ModelListAnswer:
     """Request the list of models once. Raises `UpstreamUnreachable`: no answer, or not in time."""
-    headers = [*credential, *([ANTHROPIC_VERSION] if upstream.wire == "anthropic" else [])]
+    headers = [*credential, *([ANTHROPIC_VERSION] if upstream.api is Api.ANTHROPIC else [])]
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             async with aclosing(await way.send(upstream, "GET", LIST_PATH, headers, b"")) as answer:
@@ -142,7 +142,7 @@ def _credential(upstream: UpstreamPolicy, policy: Policy, environment: Mapping[s
     _, elsewhere = base_url_of_client(upstream.wire, policy, environment)
     if not key or (upstream.auth == "forward" and elsewhere not in ("", upstream.url.rstrip("/"))):
         return "", ()
-    return variable, [(b"x-api-key", key) if upstream.wire == "anthropic" else (b"authorization", b"Bearer " + key)]
+    return variable, [(b"x-api-key", key) if upstream.api is Api.ANTHROPIC else (b"authorization", b"Bearer " + key)]
 
 
 def _litellm(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> Finding:

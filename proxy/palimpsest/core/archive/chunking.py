@@ -111,7 +111,7 @@ _LASTING = re.compile(
 )
 
 
-def digest(text: str, role: str, window_chars: int = WINDOW_CHARS, block: str = "") -> tuple[Passage, ...]:
+def split_into_passages(text: str, role: str, window_chars: int = WINDOW_CHARS, block: str = "") -> tuple[Passage, ...]:
     """
     Cut one message into findable passages, in order.
 

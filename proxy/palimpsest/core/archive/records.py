@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import orjson
 
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.core.archive.tombstones import scope_prints
 from palimpsest.core.block.explanation import UNCLEANED
 from palimpsest.core.history.link_keys import answer_links, flags_of, reply_links
@@ -89,12 +89,13 @@ def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean, block: st
     text, rest = _instruction(sent, clean) if message.is_instruction else to_stored(message, clean)
     if message.role not in ROLES:
         new = replace(new, message=replace(message, role=clean(message.role)))
+    is_cut = is_findable(request, message.role, new.flags)
     return Entry(
         new=new,
         digest=hashlib.blake2b(sent.encode("utf-8", "surrogatepass"), key=key, digest_size=DIGEST_BYTES).digest(),
         text=text,
         rest=rest,
-        passages=digest(text, message.role, block=block) if is_findable(request, message.role, new.flags) else (),
+        passages=split_into_passages(text, message.role, block=block) if is_cut else (),
     )
 
 

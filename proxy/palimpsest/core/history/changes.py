@@ -177,7 +177,7 @@ class Changes:
         return not self.fresh and last in self.changed and self.history[last].role == "user"
 
     @property
-    def has_restored_gone(self) -> bool:
+    def restores_lost(self) -> bool:
         """
         Whether the message is gone in which the newest compaction was answered, and the compacted history stands.
 

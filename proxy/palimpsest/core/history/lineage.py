@@ -114,7 +114,7 @@ def trace(
     summarised_at = max((link.turn for link in links if link.kind is LinkKind.ECHO), default=0)
     changes = Changes(chat, prints, shape, head, kept, echo, summarised_at, speaker)
     event, evidence, summary_at = event_of(changes)
-    if restores_again := event is Event.EDIT and changes.has_restored_gone:
+    if restores_again := event is Event.EDIT and changes.restores_lost:
         evidence = (*evidence, RESTORED_GONE)
     return Lineage(
         event=event,

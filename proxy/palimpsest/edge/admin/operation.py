@@ -147,12 +147,12 @@ def operations_of(routes: object) -> Iterator[Operation[Any]]:
             yield from (Operation(run=getattr(routes, name), **types | options) for options in declared)
 
 
-def shape_of(value_type: type) -> Any:
+def response_type(value_type: type) -> Any:
     """The type of what is answered where a value is: see `frozen.json_value`."""
     kinds = get_type_hints(value_type)
     declared: list[Any] = []
     for name, one in described_fields(value_type):
-        kind = shape_of(kinds[one.name]) if is_dataclass(kinds[one.name]) else kinds[one.name]
+        kind = response_type(kinds[one.name]) if is_dataclass(kinds[one.name]) else kinds[one.name]
         described = Annotated[kind, Field(description=one.metadata["about"])]  # type: ignore[valid-type]
         declared.append((name, described, field(default=one.default, kw_only=True)))
     return make_dataclass(value_type.__name__, declared, namespace={"__doc__": value_type.__doc__}, frozen=True)

@@ -88,10 +88,10 @@ class StatsRoutes(Routes):
     @operation("GET /stats", "Count what is stored", for_operator=True)
     async def stats(self, _call: Call[Nothing]) -> Stats:
         found = await self._journal.stats()
-        return Stats(**{field.name: found[field.name] for field in fields(Stats)} | {"gaps": gaps_of(found["gaps"])})
+        return Stats(**{field.name: found[field.name] for field in fields(Stats)} | {"gaps": read_gaps(found["gaps"])})
 
 
-def gaps_of(found: Json | None) -> Gaps | None:
+def read_gaps(found: Json | None) -> Gaps | None:
     """The estimate as a response value."""
     return None if found is None else Gaps(**found)
 

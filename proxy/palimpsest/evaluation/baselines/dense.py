@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece
@@ -39,5 +39,5 @@ def chunks_of(conversation: Conversation) -> list[Piece]:
     chunks = []
     for at, said in enumerate(conversation.messages):
         whole = readable(said.text, said.calls)
-        chunks += [Piece(whole[chunk.start : chunk.stop], (at,)) for chunk in digest(whole, said.role)]
+        chunks += [Piece(whole[chunk.start : chunk.stop], (at,)) for chunk in split_into_passages(whole, said.role)]
     return chunks

@@ -20,7 +20,7 @@ from time import perf_counter
 
 import numpy as np
 
-from palimpsest.core.archive.chunking import STOP_WORDS, WINDOW_CHARS, digest
+from palimpsest.core.archive.chunking import STOP_WORDS, WINDOW_CHARS, split_into_passages
 from palimpsest.core.recall.ranking import (
     RRF_DAMPING_RANKS,
     Floats,
@@ -211,7 +211,7 @@ def _chunks(conversation: Conversation, turn: TurnPair) -> list[Entry]:
     for at in turn.messages:
         said = conversation.messages[at]
         whole = readable(said.text, said.calls)
-        for chunk in digest(whole, said.role) if len(whole) > WINDOW_CHARS else ():
+        for chunk in split_into_passages(whole, said.role) if len(whole) > WINDOW_CHARS else ():
             piece = Piece(whole[chunk.start : chunk.stop], (at,))
             entries.append(Entry(piece, "", hints(piece.text), richness, said.at))
     return entries

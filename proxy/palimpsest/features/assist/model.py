@@ -175,7 +175,7 @@ class RoleModel:
     async def _asked(self, prompt: Prompt, messages: list[Json], tenant: str) -> ModelAnswer | _Refusal:
         """Send one request, and count its cost; a cancelled one stays booked in full."""
         body = orjson.dumps({"model": self._policy.model, "messages": messages} | FORMS[self._form](prompt))
-        booking = await self._budget.book(tenant, estimated_tokens(messages), prompt.most_tokens)
+        booking = await self._budget.reserve(tenant, estimated_tokens(messages), prompt.most_tokens)
         try:
             answer = await self._sent(body)
         except UpstreamUnreachable as failure:

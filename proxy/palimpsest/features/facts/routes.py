@@ -10,7 +10,16 @@ from pydantic import Field
 from palimpsest.domain import Fact, FactCategory
 from palimpsest.domain.facts import CATEGORIES, by_tool
 from palimpsest.domain.frozen import frozen, json_value
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Refused, Routes, operation, shape_of
+from palimpsest.edge.admin.operation import (
+    NOT_BLANK,
+    Call,
+    Nothing,
+    OfTenant,
+    Refused,
+    Routes,
+    operation,
+    response_type,
+)
 from palimpsest.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
 from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, Facts, filter_of, new_fact
 from palimpsest.store.knowledge.facts import place_of
@@ -67,7 +76,7 @@ class NewFact(OfTenant):
 if TYPE_CHECKING:
     FactShown = Any
 else:
-    FactShown = shape_of(Fact)
+    FactShown = response_type(Fact)
 
 
 @frozen

@@ -9,7 +9,7 @@ from pydantic import Field
 from palimpsest.core.recall.gaps import as_json
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Routes, operation
-from palimpsest.edge.admin.stats_routes import Gaps, gaps_of
+from palimpsest.edge.admin.stats_routes import Gaps, read_gaps
 from palimpsest.store.operation.probes import live_estimate
 
 
@@ -27,7 +27,7 @@ class GapRoutes(Routes):
 
     @operation("GET /gaps", "How much is lost in writing and in recall", for_operator=True)
     async def gaps(self, _call: Call[Nothing]) -> GapReport:
-        return GapReport(gaps_of(as_json(await self._database.ask(live_estimate))))
+        return GapReport(read_gaps(as_json(await self._database.ask(live_estimate))))
 
 
 ROUTES = GapRoutes

@@ -121,7 +121,7 @@ async def _epc(work: _Work) -> WrittenItems:
     items = None
     if questions:
         prompt = evidence.prompt(questions, work.segment)
-        items = await work.claimed(prompt, partial(evidence.claims, questions=questions, segment=work.segment))
+        items = await work.claimed(prompt, partial(evidence.read_claims, questions=questions, segment=work.segment))
     if not items:
         return WrittenItems(await work.by_rule("epc", range(len(work.segment))), by_rule=1)
     return WrittenItems(claiming.select_by_utility(items, work.budget_tokens, work.count), by_model=1)
@@ -133,7 +133,7 @@ async def _lightmem3(work: _Work) -> WrittenItems:
     by_model = by_rule = 0
     for topics in await asyncio.to_thread(work.batches):
         prompt = topic_summaries.prompt(topics, work.segment)
-        found = await work.claimed(prompt, partial(topic_summaries.claims, topics=topics))
+        found = await work.claimed(prompt, partial(topic_summaries.read_claims, topics=topics))
         if found is None:
             found = [*await work.by_rule("lightmem3", [at for topic in topics for at in topic.messages])]
             by_rule += 1
@@ -147,9 +147,8 @@ async def _lightmem3(work: _Work) -> WrittenItems:
 async def _lightmem_slm(work: _Work) -> WrittenItems:
     """Write items by one call a turn, as many at once as the model takes."""
     every = turns(work.segment)
-    asked = (
-        work.claimed(turn_items.prompt(turn, work.segment), partial(turn_items.claims, turn=turn)) for turn in every
-    )
+    read = turn_items.read_claims
+    asked = (work.claimed(turn_items.prompt(turn, work.segment), partial(read, turn=turn)) for turn in every)
     found = await asyncio.gather(*asked)
     items: list[Item] = []
     for turn, held in zip(every, found, strict=True):

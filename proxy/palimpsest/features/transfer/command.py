@@ -31,7 +31,7 @@ FILE_MODE = 0o600  # other people's conversations
 
 
 def add_commands(command: Command) -> None:
-    """Add both to the command line."""
+    """Add `palimpsest export` and `import`."""
     export = command("export", _export, "Write conversations to a file of JSON lines: docs/portability.md.")
     _owner_flags(export, "only")
     export.add_argument("--conversation", default="", metavar="ID", help="only this one (x-palimpsest-conversation)")
@@ -146,9 +146,9 @@ def _import(given: argparse.Namespace) -> int:
                 status.update(f"{turns:,} turns imported, {per_second:,.0f}/s; {totals.known:,} were here before")
 
             importing = Importing(archive.database, archive.secret(), policy.archive.redact)
-            totals = await importing.take(turns_in(given.files, found), into, report)
-            forgotten = await importing.take_forgotten(found.forgotten, into, time.time())
-            facts = await importing.take_facts(found.facts, into) if policy.facts.is_on else 0
+            totals = await importing.import_turns(turns_in(given.files, found), into, report)
+            forgotten = await importing.import_forgotten(found.forgotten, into, time.time())
+            facts = await importing.import_facts(found.facts, into) if policy.facts.is_on else 0
             return totals, facts, forgotten, into
 
     totals, facts, forgotten, into = offline.run(policy, take, is_new=True)

@@ -120,7 +120,7 @@ class Importing:
         self._arrivals = Arrivals()
         self.totals = Totals()
 
-    async def take(
+    async def import_turns(
         self, turns: Iterable[PortableTurn], into: Destination, report: Callable[[Totals], None] = lambda totals: None
     ) -> Totals:
         """
@@ -134,7 +134,7 @@ class Importing:
             report(self.totals)
         return self.totals
 
-    async def take_facts(self, facts: Sequence[Fact], into: Destination) -> int:
+    async def import_facts(self, facts: Sequence[Fact], into: Destination) -> int:
         """
         Write added facts from another installation; returns how many are stored. Facts forgotten here stay forgotten.
         """
@@ -148,7 +148,7 @@ class Importing:
             )
         return stored
 
-    async def take_forgotten(self, facts: Sequence[ForgottenFact], into: Destination, now: float) -> int:
+    async def import_forgotten(self, facts: Sequence[ForgottenFact], into: Destination, now: float) -> int:
         """Forget facts that were forgotten elsewhere, if their messages are stored; returns how many."""
         moved = [_moved_place(fact, into) for fact in facts]
         key_of = functools.partial(tenant_key, self._secret)

@@ -66,8 +66,8 @@ class WrittenOut:
     blocks: Sequence[Block]
 
     def in_place(self, body: bytes) -> bytes:
-        """The body with messages in the place of these items; see `own_compaction.written_out`."""
-        return own_compaction.written_out(body, self.wire, self.texts)
+        """The body with messages in the place of these items; see `own_compaction.expand_items`."""
+        return own_compaction.expand_items(body, self.wire, self.texts)
 
 
 @frozen
@@ -113,7 +113,9 @@ class Compactions:
     def may_answer(body: bytes, wire: Wire) -> bool:
         """Whether a request may be one for a compaction; found without parsing it."""
         is_long = len(body) >= context_edit.LEAST_TRIGGER_TOKENS
-        return own_compaction.may_ask(body, wire) or (wire is messages and is_long and context_edit.may_ask(body))
+        return own_compaction.may_compact(body, wire) or (
+            wire is messages and is_long and context_edit.may_compact(body)
+        )
 
     async def answer(self, decision: Decision, turn: Turn, window_tokens: int, wire: Wire) -> CompactionAnswer | None:
         """

@@ -10,7 +10,7 @@ from palimpsest.domain import Note, RawHeaders, TooLong, Turn
 from palimpsest.domain.ports import Listener, Prepared, Wire
 
 
-def rendered(wire: Wire, decision: Decision) -> bytes:
+def render_decision(wire: Wire, decision: Decision) -> bytes:
     """
     The body that goes upstream.
 

@@ -32,7 +32,7 @@ class ModelWindows:
         upstream = choose(self._policy.upstreams, model, api)
         return upstream.name if upstream else ""
 
-    def of(self, upstream: str, model: str) -> int:
+    def window_tokens(self, upstream: str, model: str) -> int:
         """The window in tokens."""
         return self._windows.of(upstream, model)
 

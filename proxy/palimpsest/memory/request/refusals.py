@@ -16,7 +16,7 @@ from palimpsest.domain import Note, RawHeaders, TooLong, Turn
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Listener, Prepared, Wire
 from palimpsest.memory.request.decider import Decider
-from palimpsest.memory.request.forwarding import prepared, rendered
+from palimpsest.memory.request.forwarding import prepared, render_decision
 from palimpsest.memory.request.model_windows import ModelWindows
 from palimpsest.telemetry.metrics import Metrics
 
@@ -73,7 +73,7 @@ class Refusals:
             request = replace(sent.request, window_tokens=window, is_window_shown=True)
             decided = await self._decider.decide_bare(request, math.inf, decision)
             again = again if isinstance(decided, Note) else decided
-        body = b"" if again.view is None and again.reply_tokens is None else rendered(sent.wire, again)
+        body = b"" if again.view is None and again.reply_tokens is None else render_decision(sent.wire, again)
         if not body and not sent.has_changed:
             return None
         self._metrics.too_long(added_tokens)

@@ -169,7 +169,7 @@ class RequestReader:
         counted = counted.then(at, tokens.messages(model, chat.messages[at:], prints[at:]))
         reading = Reading(chat, prints, tokens.scaled(model, counted.total + tools), 0, tools, counted.each, new_bytes)
         if before:
-            reading.extend(before.reading, known)
+            reading.fill_caches(before.reading, known)
         if chat.held:
             history = sum(counted.each[at] for at in reading.places)
             reading = replace(reading, history_tokens=tokens.scaled(model, history))

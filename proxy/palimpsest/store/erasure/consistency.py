@@ -14,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from palimpsest.core.archive.chunking import SCOPE_MARK, digest, scope_terms
+from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms, split_into_passages
 from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role, Shape
 from palimpsest.domain.frozen import frozen
@@ -257,7 +257,7 @@ def _count_without_passages(ask: Ask) -> int:
     count = last = 0
     while rows := ask(WITHOUT_PASSAGES, (last,)):
         for _, request, role, flags, text in rows:
-            count += is_findable(Role(request), role, flags) and bool(digest(text, role))
+            count += is_findable(Role(request), role, flags) and bool(split_into_passages(text, role))
         last = rows[-1][0]
     return count
 

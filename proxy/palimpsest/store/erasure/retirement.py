@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role
 from palimpsest.domain.errors import MemoryFault
@@ -116,7 +116,7 @@ def retired_passages(rows: Sequence[Row]) -> Mapping[int, tuple[OccurrencePassag
     found = {}
     for occurrence, tenant, conversation, request, role, flags, text, memory in rows:
         is_found = is_findable(Role(request), role, flags & ~HeadFlag.RETIRED)
-        passages = digest(text, role) if is_found else ()
+        passages = split_into_passages(text, role) if is_found else ()
         found[occurrence] = OccurrencePassages(occurrence, tenant, conversation, passages), memory
     return found
 

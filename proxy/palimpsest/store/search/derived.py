@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import structlog
 
-from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role
 from palimpsest.domain.errors import DataFault
@@ -243,7 +243,7 @@ def _digest(rows: Sequence[Row]) -> tuple[list[OccurrencePassages], dict[int, st
     for occurrence, tenant, conversation, request, role, flags, text in rows:
         try:
             if is_findable(Role(request), role, flags):  # the text tells the tool calls already
-                findable.append(OccurrencePassages(occurrence, tenant, conversation, digest(text, role)))
+                findable.append(OccurrencePassages(occurrence, tenant, conversation, split_into_passages(text, role)))
         except Exception as failure:  # a guard: one message must not hold up all that come behind it
             broken[occurrence] = f"rebuilding: {type(failure).__name__}"
     return findable, broken

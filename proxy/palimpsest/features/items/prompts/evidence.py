@@ -44,7 +44,7 @@ def prompt(questions: Sequence[str], segment: Sequence[SourceMessage]) -> Prompt
     )
 
 
-def claims(answer: Json, questions: Sequence[str], segment: Sequence[SourceMessage]) -> list[Claim]:
+def read_claims(answer: Json, questions: Sequence[str], segment: Sequence[SourceMessage]) -> list[Claim]:
     """The claims in the answer; those with unknown questions or messages are ignored."""
     return [
         Claim(found["words"], (found["message"],), questions[found["question"] - 1])

@@ -45,7 +45,7 @@ def prompt(topics: Sequence[Topic], segment: Sequence[SourceMessage]) -> Prompt:
     return Prompt("topic_summaries", INSTRUCTIONS, "\n\n".join(groups), SCHEMA, most)
 
 
-def claims(answer: Json, topics: Sequence[Topic]) -> list[Claim]:
+def read_claims(answer: Json, topics: Sequence[Topic]) -> list[Claim]:
     """The claims in the answer about each topic's own messages; unknown groups are ignored."""
     found = []
     for told_of in answer["topics"]:

@@ -34,6 +34,6 @@ def prompt(turn: Sequence[int], segment: Sequence[SourceMessage]) -> Prompt:
     return Prompt("turn_items", INSTRUCTIONS, text, SCHEMA, ANSWER_TOKENS)
 
 
-def claims(answer: Json, turn: Sequence[int]) -> list[Claim]:
+def read_claims(answer: Json, turn: Sequence[int]) -> list[Claim]:
     """The claims in the answer about the turn's own messages."""
     return [Claim(item["text"], tuple(at for at in item["messages"] if at in turn)) for item in answer["items"]]
