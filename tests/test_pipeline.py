@@ -25,7 +25,7 @@ from palimpsest.features.registry import FEATURES
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits
 from palimpsest.memory.request.decider import LATE_SECONDS
 from palimpsest.memory.request.sized_executor import INLINE_BYTES
-from palimpsest.memory.service import HEAVY_THREADS, LocalModel, MemoryService
+from palimpsest.memory.service import HEAVY_THREADS, MemoryService
 from palimpsest.pipeline import Pipeline
 from palimpsest.settings.policy import KeyPolicy, Policy
 from palimpsest.store.turns.reminders import remind
@@ -76,7 +76,7 @@ class House:
         deadline_ms: float = PATIENT_MS,
         limits: ArchiveLimits = LIMITS,
         clock: Clock = lambda: 0.0,
-        model: LocalModel | None = None,
+        model: Any = None,
     ) -> None:
         self.data = data
         there = {"download": "never", "cache": data.parent / "no model"}

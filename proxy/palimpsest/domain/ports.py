@@ -59,13 +59,6 @@ class Embedder(Protocol):
         """Shape (n, dimensions), in the background, at low priority."""
 
 
-class QuietModel(Embedder, Protocol):
-    """An embedder that can leave no trace of a question."""
-
-    async def embed_aside(self, texts: Sequence[str]) -> Vectors:
-        """As `embed_queries`, for questions that nobody waits for: they are neither kept nor counted."""
-
-
 class Retriever(Protocol):
     """Finds what is stored that answers a question; implemented by `memory.recall`."""
 

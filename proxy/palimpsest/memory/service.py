@@ -17,14 +17,14 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import structlog
 
 from palimpsest.domain import AssistRole, Mode, Turn
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Assistant, Clock, Counts, QuietModel, Retriever, Tracer
+from palimpsest.domain.ports import Assistant, Clock, Counts, Retriever, Tracer
 from palimpsest.domain.word_cache import forget_words
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.embedding.embedder import LocalEmbedder, Use
@@ -69,26 +69,6 @@ MISSING = "the embedding model is missing: recall is lexical only; run palimpses
 log = structlog.get_logger()
 
 
-class LocalModel(QuietModel, Protocol):
-    """An embedder that is loaded, and may have to be fetched, while the service runs."""
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether a model was found, and will be ready in a moment."""
-
-    async def loaded(self, seconds: float) -> bool:
-        """Wait for a model that is being loaded, but no longer than this. Returns `ready`."""
-
-    async def watch(self) -> None:
-        """Return when the model is loaded; until then look for it."""
-
-    def forget(self) -> None:
-        """Drop the questions that are kept in memory."""
-
-    async def close(self) -> None:
-        """End its threads and processes."""
-
-
 @frozen
 class MemoryState:
     """How memory is at one moment."""
@@ -118,7 +98,7 @@ class MemoryService:
         secret: bytes,
         counts: Counts,
         clock: Clock = time.time,
-        model: LocalModel | None = None,
+        model: LocalEmbedder | None = None,
         limits: ArchiveLimits = LIMITS,
         tracer: Tracer = NO_TRACER,
         environment: Mapping[str, str] = MappingProxyType({}),

@@ -30,8 +30,9 @@ from palimpsest.core.recall.probes import Probe, answers, probe
 from palimpsest.domain import BlockKind, Query, Reach, Recalled, Tier
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.ports import Clock, Counts, QuietModel, Retriever, Vectors
+from palimpsest.domain.ports import Clock, Counts, Retriever, Vectors
 from palimpsest.memory.archive import Archive
+from palimpsest.memory.embedding.embedder import LocalEmbedder
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.recall import Recall
 from palimpsest.memory.request.decider import RECALL_LIMIT
@@ -76,7 +77,7 @@ class NoCounts:
 class ProbeEmbedder:
     """The embedder of probes, over a model that requests use. Implements `palimpsest.domain.ports.Embedder`."""
 
-    def __init__(self, model: QuietModel) -> None:
+    def __init__(self, model: LocalEmbedder) -> None:
         self._model = model
         self.name, self.dimensions = model.name, model.dimensions
 
@@ -142,7 +143,7 @@ class Prober:
     def of(
         cls,
         archive: Archive,
-        model: QuietModel,
+        model: LocalEmbedder,
         chance: random.Random | None = None,
         assist: Callable[[Retriever], Retriever] = lambda recall: recall,
     ) -> Prober:

@@ -12,7 +12,6 @@ import asyncio
 import functools
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import nullcontext
-from typing import Protocol
 
 import numpy as np
 import structlog
@@ -34,7 +33,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Counts, Embedder, Vectors
 from palimpsest.features.items.consolidation_batches import ASKED_ITEMS, BATCH_ITEMS, Batches, Outcome
 from palimpsest.features.items.model_consolidator import ModelConsolidator
-from palimpsest.features.items.relating import Relater, RelationJudge
+from palimpsest.features.items.relating import Relater
 from palimpsest.memory.archive import Archive
 from palimpsest.store.engine import Ask, Engine, Transaction
 from palimpsest.store.knowledge import consolidations
@@ -76,13 +75,6 @@ class ItemSelection:
 EVERYTHING = ItemSelection()
 
 
-class Judge(RelationJudge, Protocol):
-    """Judges what rules leave; implemented by `ModelConsolidator`."""
-
-    async def judge(self, older: StoredItem, queue: Sequence[StoredItem], tenant: str) -> Verdict | None:
-        """The verdict on an item, given the newer ones of its queue; None: leave it, or no verdict."""
-
-
 class Consolidator:
     """Consolidates one database. Any number of processes may; one does at a time."""
 
@@ -92,7 +84,7 @@ class Consolidator:
         embedder: Embedder,
         counts: Counts,
         clock: Clock,
-        judge: Callable[[], Judge | None] = lambda: None,
+        judge: Callable[[], ModelConsolidator | None] = lambda: None,
         capacity_items: Callable[[], int] = lambda: CAPACITY_ITEMS,
         is_shared: Callable[[], bool] = lambda: False,
         batches: Batches | None = None,
@@ -118,7 +110,7 @@ class Consolidator:
     def of(cls, archive: Archive) -> Consolidator:
         """A consolidator of an archive, with its model in that role where there is one."""
 
-        def judge() -> Judge | None:
+        def judge() -> ModelConsolidator | None:
             model = archive.assistants.of("consolidator") if archive.assistants else None
             return None if model is None else ModelConsolidator(model)
 

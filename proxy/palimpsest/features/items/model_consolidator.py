@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol, get_args
+from typing import get_args
 
 from palimpsest.core.consolidation.queues import Entry, Verdict, entry_of
 from palimpsest.core.consolidation.relations import NAME_CHARS, Edge, Relation, is_private, node_of
 from palimpsest.domain import Json
 from palimpsest.domain.errors import AssistFault
 from palimpsest.domain.ports import Assistant, Prompt, object_schema
+from palimpsest.store.knowledge.items import StoredItem
 
 ITEM_CHARS = 400  # of each; items are a sentence or two
 JUDGEMENT_TOKENS = 60
@@ -44,29 +45,13 @@ quote: the words of the note that state it, exactly as they stand there, with bo
 _WORDS: Json = {"type": "string", "maxLength": NAME_CHARS}
 
 
-class Text(Protocol):
-    """An item: its id, text, speaker, and time (Unix seconds)."""
-
-    @property
-    def id(self) -> int: ...
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def role(self) -> str: ...
-
-    @property
-    def said_at(self) -> float: ...
-
-
 class ModelConsolidator:
-    """Implements `memory.consolidation.Judge`."""
+    """Judges what rules leave of items, and says what they relate."""
 
     def __init__(self, assistant: Assistant) -> None:
         self._assistant = assistant
 
-    async def judge(self, older: Text, queue: Sequence[Text], tenant: str) -> Verdict | None:
+    async def judge(self, older: StoredItem, queue: Sequence[StoredItem], tenant: str) -> Verdict | None:
         """The verdict on an item, given the newer ones of its queue; None: leave it, or no verdict."""
         try:
             prompt = judge_prompt(older.text, [(item.text, item.said_at) for item in queue])
@@ -83,7 +68,7 @@ class ModelConsolidator:
             return Verdict(older.id, heir.id, "merged", "said again, by the model's judgement")
         return Verdict(older.id, heir.id, "superseded", "a newer value, by the model's judgement")
 
-    async def relate(self, items: Sequence[Text], tenant: str) -> Mapping[int, Sequence[Edge]]:
+    async def relate(self, items: Sequence[StoredItem], tenant: str) -> Mapping[int, Sequence[Edge]]:
         """The relations that items state by the model, by item, each checked against the words of its item."""
         sent = [item for item in items if not is_private(item.text)]
         if not sent:

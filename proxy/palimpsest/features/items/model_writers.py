@@ -25,7 +25,7 @@ from palimpsest.domain import Item, Json, SourceMessage
 from palimpsest.domain.errors import AssistFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Assistant, Prompt
-from palimpsest.features.items.prompts import evidence, probe_questions, topic_summaries, turn_items
+from palimpsest.features.items import prompts
 
 log = structlog.get_logger()
 
@@ -112,7 +112,7 @@ class ModelWriters:
 
 async def _epc(work: _Work) -> WrittenItems:
     """Write items by two calls a segment: five questions, and their evidence."""
-    asked = probe_questions.prompt(work.segment)
+    asked = prompts.questions_prompt(work.segment)
     try:
         questions: list[str] = (await work.assistant.answer(asked, work.tenant))["questions"]
     except AssistFault as fault:
@@ -120,8 +120,8 @@ async def _epc(work: _Work) -> WrittenItems:
         questions = []
     items = None
     if questions:
-        prompt = evidence.prompt(questions, work.segment)
-        items = await work.claimed(prompt, partial(evidence.read_claims, questions=questions, segment=work.segment))
+        prompt = prompts.evidence_prompt(questions, work.segment)
+        items = await work.claimed(prompt, partial(prompts.read_evidence, questions=questions, segment=work.segment))
     if not items:
         return WrittenItems(await work.by_rule("epc", range(len(work.segment))), by_rule=1)
     return WrittenItems(claiming.select_by_utility(items, work.budget_tokens, work.count), by_model=1)
@@ -132,8 +132,8 @@ async def _lightmem3(work: _Work) -> WrittenItems:
     items: list[Item] = []
     by_model = by_rule = 0
     for topics in await asyncio.to_thread(work.batches):
-        prompt = topic_summaries.prompt(topics, work.segment)
-        found = await work.claimed(prompt, partial(topic_summaries.read_claims, topics=topics))
+        prompt = prompts.topics_prompt(topics, work.segment)
+        found = await work.claimed(prompt, partial(prompts.read_topics, topics=topics))
         if found is None:
             found = [*await work.by_rule("lightmem3", [at for topic in topics for at in topic.messages])]
             by_rule += 1
@@ -147,8 +147,8 @@ async def _lightmem3(work: _Work) -> WrittenItems:
 async def _lightmem_slm(work: _Work) -> WrittenItems:
     """Write items by one call a turn, as many at once as the model takes."""
     every = turns(work.segment)
-    read = turn_items.read_claims
-    asked = (work.claimed(turn_items.prompt(turn, work.segment), partial(read, turn=turn)) for turn in every)
+    read = prompts.read_items
+    asked = (work.claimed(prompts.items_prompt(turn, work.segment), partial(read, turn=turn)) for turn in every)
     found = await asyncio.gather(*asked)
     items: list[Item] = []
     for turn, held in zip(every, found, strict=True):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from palimpsest.core.consolidation import relations
 from palimpsest.core.consolidation.relations import Edge, names_of
 from palimpsest.features.items.consolidation_batches import ASKED_ITEMS, Batches, Outcome
+from palimpsest.features.items.model_consolidator import ModelConsolidator
 from palimpsest.store.engine import Ask, Engine, Transaction
 from palimpsest.store.knowledge import graph
 from palimpsest.store.knowledge.consolidations import Action
@@ -19,17 +19,10 @@ from palimpsest.store.knowledge.items import Group, StoredItem, items_of, mark_r
 RELATED_ITEMS = 64  # whose relations are written at a time: some 20 ms in which requests wait to be journalled
 
 
-class RelationJudge(Protocol):
-    """Says what items relate; implemented by `assist.consolidator`."""
-
-    async def relate(self, items: Sequence[StoredItem], tenant: str) -> Mapping[int, Sequence[Edge]]:
-        """The relations that items state, by item, each checked against the words of that item."""
-
-
 class Relater:
     """Takes relations from the items of one database."""
 
-    def __init__(self, database: Engine, batches: Batches, judge: Callable[[], RelationJudge | None]) -> None:
+    def __init__(self, database: Engine, batches: Batches, judge: Callable[[], ModelConsolidator | None]) -> None:
         self._database = database
         self._batches = batches
         self._judge = judge

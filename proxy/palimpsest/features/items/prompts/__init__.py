@@ -1,1 +1,0 @@
-"""Prompts of those who write, relate and judge items."""
