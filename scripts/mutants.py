@@ -1,5 +1,5 @@
 """
-Mutation testing of core/ and wire/: which small faults in the code do their tests not notice?
+Mutation testing of core/ and wire/: small faults in the code that their tests do not notice.
 
 A mutant is one file with one fault: a comparison, a constant, an operator, a condition or a result is another one. Each
 is met by the tests that mirror its file, and by those of core/, wire/ and contract/ that import it or, where none

@@ -10,5 +10,5 @@ USUAL_EXAMPLES = 100  # in all others; what hypothesis has for its default
 
 
 def examples(count: int) -> int:
-    """This many, and in a quick run as large a share of them as of the usual number."""
+    """The number of examples to try: `count`, and in a quick run the same share of it as of the usual number."""
     return max(1, count * settings().max_examples // USUAL_EXAMPLES)

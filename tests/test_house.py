@@ -34,6 +34,7 @@ WHOLE = {
     "test_postgres.py",
     "test_documents.py",
     "test_recorded.py",
+    "test_tutorial.py",
 }
 WHOLE_FOLDERS = {"clients", "contract", "faults", "traces"}
 

@@ -50,7 +50,7 @@ def test_what_is_wrong_is_named_and_repaired_only_when_that_is_asked_for(data: P
     assert before == wrong.stdout
     assert after.splitlines() == [
         "1 conversations, 2 turns, 4 messages: fine",
-        "vectors are made again by a running proxy, or palimpsest index",
+        "a running proxy, or palimpsest index, makes the vectors again",
     ]
     assert palimpsest(*check).returncode == 0
 

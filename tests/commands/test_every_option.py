@@ -171,7 +171,7 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
         Run(f"facts pin {{fact}} --tenant static:me --json {HERE}", "{fact}"),
         Run(f"facts forget {{fact}} --tenant static:me --yes --json {HERE}", '"statements": 1'),
         Run(f"consolidate --dry-run --tenant static:me --user ann --scope shop {HERE}", "there are no items|items"),
-        Run(f"consolidate {HERE}", "items were kept of what was said since"),
+        Run(f"consolidate {HERE}", "items were kept of what has been said since"),
         Run(f"consolidate --list --json {HERE}", r'"runs": \[\]'),
         # there is nothing to take back: tests/features/items/test_command.py does
         Run(f"consolidate --undo k-1 --yes {HERE}", "there is no run k-1", status=1),
@@ -187,7 +187,7 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
             "3 turns, ",
         ),
         Run(f"backup {{out}}.tar {HERE}", "opened and found intact"),
-        Run(f"backup {{out}}-bare.tar --without-secret {HERE}", "the secret is not in it"),
+        Run(f"backup {{out}}-bare.tar --without-secret {HERE}", "does not contain the secret"),
         Run(f"retire --dry-run {EVERY_SELECTOR} {HERE}", r"messages +\d"),
         Run(f"retire --conversation {{conversation}} --yes {HERE}", '"id": "([^"]+)"', keeps="retirement"),
         Run(f"unretire {{retirement}} {HERE}", "{retirement}"),

@@ -56,7 +56,7 @@ def test_a_file_that_has_become_a_pipe_is_refused_and_not_waited_for(tmp_path: P
     os.mkfifo(tmp_path / "p.yaml")
     source = Source((tmp_path / "p.yaml",))
     assert source.content({}) == Source((tmp_path / "missing.yaml",)).content({})
-    with pytest.raises(PolicyError, match="not a regular file"):
+    with pytest.raises(PolicyError, match="no longer a regular file"):
         source.load({})
 
 

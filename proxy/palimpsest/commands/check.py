@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from palimpsest.settings.policy import Policy
     from palimpsest.store.erasure.consistency import Examination
 
-QUESTION = "What it removes cannot be had back. Type yes to repair it: "
+QUESTION = "What it removes cannot be recovered. Type yes to repair it: "
 
 
 def add_commands(command: Command) -> None:
@@ -78,7 +78,7 @@ async def _examine(given: argparse.Namespace, path: Path, status: Status) -> int
     _tell(found)
     if found.findings:
         return FAILED
-    out.print("vectors are made again by a running proxy, or palimpsest index")
+    out.print("a running proxy, or palimpsest index, makes the vectors again")
     return DONE
 
 

@@ -106,7 +106,7 @@ def _retire(given: argparse.Namespace) -> int:
 
     target = _target(given)
     out, aside = terminal.console(), terminal.console(is_aside=True)
-    question = "It will not be recalled, and can be taken back for 30 days. Type yes to retire it: "
+    question = "It will not be recalled; this can be undone for 30 days. Type yes to retire it: "
 
     async def retire(commands: Commands) -> int:
         retiring, missing = commands.archive.retiring, "nothing in use matches"

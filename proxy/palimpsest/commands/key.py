@@ -106,7 +106,7 @@ def _revoke(given: argparse.Namespace) -> int:
         return FAILED
     if given.json:
         return terminal.print_json(key_json(key))
-    terminal.console().print(terminal.safe(f"{key.id} ({key.name}) opens nothing any more"))
+    terminal.console().print(terminal.safe(f"{key.id} ({key.name}) no longer opens anything"))
     return DONE
 
 

@@ -56,7 +56,7 @@ def _retention(given: argparse.Namespace) -> int:
             if swept.is_complete:
                 break
             if not swept.was_alone:
-                aside.print("another process sweeps; waiting for it")
+                aside.print("another process is erasing; waiting for it")
             elif swept.swept:
                 aside.print(f"{total:,} rows erased so far")
         out.print(f"{total:,} rows erased; the file has {swept.bytes / 1e6:,.1f} MB")

@@ -199,9 +199,7 @@ def install(manager: Manager, policy: Policy, command: Sequence[str], environmen
     manager.start()
     left = sorted(name for name in environment if name.startswith(load.PREFIX) and name != "PALIMPSEST_VENV")
     if left:
-        out.print(
-            terminal.safe(f"not taken along from the environment: {', '.join(left)}; docs/unavailable.md says how")
-        )
+        out.print(terminal.safe(f"not copied from the environment: {', '.join(left)}; docs/unavailable.md says how"))
     out.print(terminal.safe(f"the proxy answers at {address(policy.listen)}; to undo: palimpsest service uninstall"))
 
 

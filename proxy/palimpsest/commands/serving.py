@@ -264,4 +264,4 @@ def policy_anyway(
 
 
 def _say(wrong: PolicyError) -> None:
-    sys.stderr.write(f"palimpsest: {wrong}\npalimpsest: until that is mended, requests pass without memory\n")
+    sys.stderr.write(f"palimpsest: {wrong}\npalimpsest: until that is fixed, requests pass without memory\n")

@@ -29,11 +29,11 @@ WATCH_SECONDS = 2.0  # between looks
 UNKNOWN = "unknown"
 LOUD = "bold red"
 CAUSES = {
-    Rebuild.FIRST: "first: a conversation began, or a request beside one",
+    Rebuild.FIRST: "first: a conversation began, or a side request",
     Rebuild.CLIENT: "after a change by the client: it compacted, edited, or changed model, instructions or tools",
     Rebuild.OURS: "after a change by the proxy: a block was inserted before text sent earlier, or removed",
     Rebuild.IDLE: f"after a pause of more than {CACHE_LIFE_SECONDS / 60:g} minutes",
-    Rebuild.UNEXPECTED: "UNEXPECTED: nothing had changed that memory looks at, and no pause was that long",
+    Rebuild.UNEXPECTED: "UNEXPECTED: nothing that memory looks at had changed, and no pause was that long",
 }
 
 
@@ -100,7 +100,7 @@ def _stats(given: argparse.Namespace) -> int:
 def report(rows: Sequence[Mapping[str, Any]], by: CostGrouping) -> RenderableType:
     """A table with a line for each row of `costs.costs`, and one of why caches were rebuilt."""
     if not rows:
-        return Text("no request has been answered since costs are recorded")
+        return Text("no request has been answered since costs have been recorded")
     return Group(_table(rows, by), Text(), *_rebuilds(rows))
 
 

@@ -57,7 +57,7 @@ def print_json(value: Json) -> int:
 
 
 def safe(text: str) -> Text:
-    """Text with control characters escaped, as `\\x1b` or `\\u202e`."""
+    r"""Text with control characters escaped, as `\x1b` or `\u202e`."""
     return Text("".join(_written_out(c) if unicodedata.category(c) in INVISIBLE else c for c in text))
 
 

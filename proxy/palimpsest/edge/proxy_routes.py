@@ -122,9 +122,7 @@ class ProxyRoutes:
             await relay.refuse(400, "invalid_path", text)
         elif self._keyring.refuses(headers, request.key):
             if self._keyring.is_complete:
-                text = (
-                    "no key that is good here: send one of this proxy's keys as authorization: Bearer, or as x-api-key"
-                )
+                text = "no valid key: send one of this proxy's keys as authorization: Bearer, or as x-api-key"
                 await relay.refuse(401, "invalid_api_key", text)
             else:
                 text = "the keys of this proxy cannot be read now, so none can be checked; try again in a moment"

@@ -49,7 +49,7 @@ class Source:
         """
         for file in self.files:
             if file.exists() and not file.is_file():
-                raise PolicyError(f"{file}: is not a regular file any more, and cannot be read again")
+                raise PolicyError(f"{file}: is no longer a regular file, and cannot be read again")
         return load(self.files, environment, self.flags)
 
     def content(self, environment: Mapping[str, str]) -> bytes:

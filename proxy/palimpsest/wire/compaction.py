@@ -1,5 +1,5 @@
 """
-Requests for a compaction (`/v1/responses/compact`): they say what others of their wire say, but for their purpose.
+Requests for a compaction (`/v1/responses/compact`): read like others of their wire, except for their purpose.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ def unseal(sealed: bytes) -> tuple[Json, bytes]:
     try:
         head = orjson.loads(line)
     except orjson.JSONDecodeError as cause:
-        raise WireError("this is no envelope: its first line is not JSON") from cause
+        raise WireError("this is not an envelope: its first line is not JSON") from cause
     if not isinstance(head, dict):
-        raise WireError("this is no envelope: its first line is no JSON object")
+        raise WireError("this is not an envelope: its first line is not a JSON object")
     return head, rest
 
 

@@ -1,5 +1,5 @@
 """
-Compaction items of the proxy's own: how they are answered, found again in a request, and written out for the provider.
+Compaction items made by the proxy: how they are answered, found again in a request, and written out for the provider.
 
 To the client an item is opaque, as a provider's is; the provider is sent what it stands for, as a message of the
 user's. All other bytes of the request stay.

@@ -89,7 +89,7 @@ def examine(home: Path, *, elsewhere: bool = False, settings: dict[str, str] | N
 
 
 def test_without_an_address_it_asks_anthropic(tmp_path: Path) -> None:
-    assert "asks Anthropic itself" in examine(tmp_path).found
+    assert "asks Anthropic directly" in examine(tmp_path).found
 
 
 def test_an_address_alone_makes_it_hold_back(tmp_path: Path) -> None:

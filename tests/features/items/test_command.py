@@ -48,13 +48,13 @@ def test_items_are_consolidated_listed_and_taken_back(data: Path) -> None:
     assert (status, orjson.loads(told)["superseded"]) == (0, 1)
     status, _, said = consolidate(data, "--undo", run)
     assert (status, "no run" in said) == (1, True)
-    assert "taken back" in consolidate(data, "--list")[1]
+    assert "undone" in consolidate(data, "--list")[1]
 
 
 def test_what_was_said_since_is_kept_first_if_the_policy_says_who_writes(data: Path) -> None:
     status, told, said = consolidate(data, PALIMPSEST_CONSOLIDATION__WRITER="epc")
     assert status == 0
-    assert "items were kept of what was said since" in said
+    assert "items were kept of what has been said since" in said
     assert "palimpsest consolidate --undo k-" in told
 
 

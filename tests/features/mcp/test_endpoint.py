@@ -185,7 +185,7 @@ async def test_facts_are_remembered_recalled_and_forgotten(proxy: Proxy, mode: s
         id = told.partition(", id ")[2].partition(")")[0]
         forgotten = text_of(await client.call_tool("forget_fact", {"id": id}))
         assert forgotten == f"The fact {id} is forgotten; it had been stated 1 times."
-        assert text_of(await client.call_tool("recall_facts", {})) == "Facts: nothing is known of this."
+        assert text_of(await client.call_tool("recall_facts", {})) == "Facts: nothing is known about this."
         assert (await client.call_tool("remember_fact", fact | {"category": "rumour"})).is_error
         gone = await client.call_tool("forget_fact", {"id": "f-1"})
     assert gone.is_error and "no such fact" in str(gone.content)

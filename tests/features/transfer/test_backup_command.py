@@ -60,7 +60,7 @@ def test_a_backup_without_the_secret_says_what_that_means_and_needs_it_again(own
         assert running.chat({"model": "gpt-4o", "messages": [{"role": "user", "content": SAID}]}).status == 200
     done = palimpsest("backup", str(file), "--without-secret", "--data", str(own_proxy.data))
     assert done.returncode == 0, done.stderr
-    assert words(done.stdout)[-1] == "the secret is not in it: without it nothing of this is found again"
+    assert words(done.stdout)[-1] == "it does not contain the secret, without which nothing in it can be found again"
     restore = ("restore", str(file), "--data", str(tmp_path / "new"))
     without = palimpsest(*restore)
     assert (without.returncode, without.stdout) == (2, "")

@@ -84,7 +84,7 @@ async def test_what_is_written_meanwhile_is_no_fault(path: Path) -> None:
 REBUILT = {
     "DELETE FROM memory_text WHERE rowid = 3": "1 passages are missing from the full-text index",
     "INSERT INTO memory_text(rowid, tokens) VALUES (999, 'x')": "1 rows of the full-text index have no passage",
-    "DELETE FROM unindexed WHERE memory = 2": "1 passages have no vector and do not wait for one",
+    "DELETE FROM unindexed WHERE memory = 2": "1 passages have no vector and are not waiting for one",
     "UPDATE term SET memories = memories + 1 WHERE term = 'hive'": "1 terms are counted wrongly",
     "DELETE FROM term WHERE term = 'hive'": "1 terms are counted wrongly",
     "UPDATE memory SET stop = 100000 WHERE id = 1": "1 passages lie outside of their messages, or belong to another",
@@ -112,11 +112,11 @@ async def test_a_fault_in_what_is_derived_is_named_and_mended(path: Path, sql: s
         (
             "DELETE FROM unindexed WHERE memory = 1; DELETE FROM memory_text WHERE rowid = 1;"
             "DELETE FROM memory WHERE id = 1",
-            "messages should be found and have no passages",
+            "messages should be searchable but have no passages",
         ),
         (
             "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM memory)",
-            "passages of messages that were erased or retired",
+            "passages of erased or retired messages",
         ),
         ("UPDATE head SET listing = substr(listing, 33)", "branches differ from the journal"),
         ("DELETE FROM head", "4 conversations have no newest state, and would not be recognised"),
@@ -184,7 +184,7 @@ async def test_a_database_of_another_version_is_not_judged(path: Path) -> None:
 async def test_what_is_being_rebuilt_is_not_judged(path: Path) -> None:
     broken(path, "DELETE FROM term; INSERT INTO task(name, next, stop) VALUES ('rebuild', 0, 9)")
     found = await check(path)
-    assert found.findings == () and "being made again" in found.note
+    assert found.findings == () and "being rebuilt" in found.note
 
 
 # --- facts ---------------------------------------------------------------------------------------

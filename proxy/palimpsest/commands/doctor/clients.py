@@ -92,19 +92,23 @@ def claude_code(policy: Policy, environment: Mapping[str, str]) -> Finding:
         return failed(CLAUDE, f"cannot read {file}: {reason}", "correct it: Claude Code does not use it either")
     url = variables.get(ADDRESS, "")
     if not url:
-        return ok(CLAUDE, f"{ADDRESS} is not set: it asks Anthropic itself, and has memory in `palimpsest wrap` alone")
+        return ok(
+            CLAUDE, f"{ADDRESS} is not set: it asks Anthropic directly, and has memory only under `palimpsest wrap`"
+        )
     if not leads_here(url, policy.listen):
         return ok(CLAUDE, f"asks {urlsplit(url).hostname}, not this proxy; {_extent(variables)}")
     own = first_party_variables(load.read_yaml(load.shipped("wrap.yaml"))["first_party"], policy.upstreams, {})
     if _is_on(variables, FLAG) and FLAG not in own:
         advice = f"unset {FLAG}" + "".join(f", and set {name}={value}" for name, value in own.items())
         return warning(
-            CLAUDE, f"takes this proxy for Anthropic, which its upstream is not; {_extent(variables)}", advice
+            CLAUDE, f"treats this proxy as Anthropic, but its upstream is another; {_extent(variables)}", advice
         )
     lacking = [f"{name}={value}" for name, value in own.items() if name not in variables]
     if lacking:
-        return warning(CLAUDE, f"takes this proxy for a stranger; {_extent(variables)}", f"set {' and '.join(lacking)}")
-    return ok(CLAUDE, f"asks this proxy as it asks its upstream; {_extent(variables)}")
+        return warning(
+            CLAUDE, f"does not treat this proxy as Anthropic; {_extent(variables)}", f"set {' and '.join(lacking)}"
+        )
+    return ok(CLAUDE, f"treats this proxy as its upstream; {_extent(variables)}")
 
 
 def _extent(variables: Mapping[str, str]) -> str:

@@ -1,5 +1,5 @@
 """
-Facts as they stand in a block: a line for each, in front of the messages that the block quotes.
+Facts as lines of a block: one for each, in front of the messages that the block quotes.
 
     fact: user home: Lisbon (said 2026-05-02)
     fact: port: 5433 (said 2026-05-03, was 5432)

@@ -1,4 +1,4 @@
-"""The words around a statement: where in a sentence one may begin, and what behind it takes it back."""
+"""The words around a statement: where in a sentence one may begin, and which words after it retract it."""
 
 from __future__ import annotations
 

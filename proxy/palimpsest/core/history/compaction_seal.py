@@ -1,5 +1,5 @@
 """
-The sealed reference that stands in a compaction item of the proxy's own: which compaction, for whom, and until when.
+The sealed reference in a compaction item made by the proxy: which compaction, for whom, and until when.
 
 It names the turn in which the history was compacted, and tells nothing else. A keyed hash binds it to its tenant: what
 somebody made up, changed or took from another tenant is not told apart from one another, as nobody need know which.

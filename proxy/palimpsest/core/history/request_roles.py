@@ -1,5 +1,5 @@
 """
-The role of a request by its form and its words: part of a conversation, or beside one.
+The role of a request by its form and its words: part of a conversation, or a side request.
 
 Decided before any state changes, by shape first and words second: a side request has no tools where the conversation
 has some, another system prompt, another model; its words ask for a product OF a conversation. People ask such things

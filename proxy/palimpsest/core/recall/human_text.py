@@ -1,5 +1,5 @@
 """
-What a person says in a message of the user's: without what the client writes there, and without quotation marks around
+A person's own words in a user message: without what the client writes there, and without quotation marks around
 all of it.
 
 Clients speak in that role too: they go on by themselves, or tell of commands that were run. And a shell, or a client

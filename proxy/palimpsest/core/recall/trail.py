@@ -112,7 +112,10 @@ NOTES: Mapping[Note, tuple[str, str]] = {
         "let the client send x-palimpsest-conversation",
     ),
     Note.DEADLINE: ("memory took longer than allowed", "raise memory.deadline_ms, or see the load of the machine"),
-    Note.AWAY: ("memory was away, and the turn was archived later", "see palimpsest doctor, and docs/scaling.md"),
+    Note.AWAY: (
+        "memory was unreachable, and the turn was archived later",
+        "see palimpsest doctor, and docs/scaling.md",
+    ),
     Note.FAULT: ("memory failed; the log says why", "see palimpsest doctor and the log"),
     Note.WINDOW_FULL: ("the context window had no room for a block", "it can come back once the request is shorter"),
     Note.REPLAY_CAP: (
@@ -147,7 +150,7 @@ def _never_archived(trace: Trace) -> Stage:
         names = ", ".join(trace.elsewhere)
         advice = "set memory.reach to user or tenant, so that it can come from there"
         return Stage("archived", False, f"not in this conversation, but in {names}", advice)
-    why = "no message of this conversation holds these words, nor is any near to them"
+    why = "no message of this conversation has these words or is similar to them"
     if trace.set_aside:
         why += f"; {trace.set_aside} could not be stored: see the log"
     if trace.erased:
@@ -211,7 +214,7 @@ def _compaction_stage(trace: Trace) -> Stage:
 def _query_stage(trace: Trace) -> Stage:
     """The stage that says what memory looked for in the turn, or why for nothing."""
     if trace.asks_otherwise:
-        return Stage("asked", True, f"the turn asked something else; as it would be for: {trace.question}")
+        return Stage("asked", True, f"the turn asked something else; this is for: {trace.question}")
     if trace.note is None:
         return Stage("asked", True, f"memory looked for: {trace.question}")
     why, advice = NOTES.get(trace.note, (trace.note.value, ""))

@@ -26,7 +26,7 @@ Name = Annotated[str, Field(json_schema_extra=_line())]
 class NewKey:
     """A key to be created."""
 
-    name: Annotated[str, Field(description="What it is for, for people.", json_schema_extra=_line())]
+    name: Annotated[str, Field(description="What it is for, in words.", json_schema_extra=_line())]
     tenant: Annotated[
         str,
         Field(
@@ -61,7 +61,7 @@ class KeyShown:
 
     id: Annotated[str, Field(description="Id with which it is revoked.")]
     shown: Annotated[str, Field(description="First characters of the key.")]
-    name: Annotated[str, Field(description="What it is for, for people.")]
+    name: Annotated[str, Field(description="What it is for, in words.")]
     tenant: Annotated[str, Field(description="Tenant whose memory it opens, as stored.")]
     users: Annotated[list[str], Field(description="Users that its requests may name; empty: any.")]
     scopes: Annotated[list[str], Field(description="Projects that they may name; empty: any.")]

@@ -32,9 +32,9 @@ MOST_BYTES = MAX_BODY_BYTES + (16 << 20)  # a request as large as memory reads, 
 TURN = r"^t-[0-9a-f]{16}$"
 FROM_OUTSIDE = NAMES | {b"host"}  # of whoever asks here, and not of the client there
 UNREADABLE = "this turn cannot be read, and never will be: {}"
-NO_ID = "What the path names is no id of a turn."
+NO_ID = "The path does not name a turn id."
 NEVER = {422: "It can never be read."}
-NOT_YET = "the turn is not written yet: bring it again"
+NOT_YET = "the turn is not written yet: send it again"
 
 
 @frozen
@@ -65,7 +65,7 @@ class _Request:
 class LinkRoutes(Routes):
     """The operations of the link."""
 
-    @operation("GET /link", "Tell whether memory of another machine's proxy may be kept here", in_turn=False)
+    @operation("GET /link", "Tell whether this proxy may keep the memory of a proxy on another machine", in_turn=False)
     async def state(self, call: Call[Nothing]) -> LinkState:
         _demand_tenant(call)
         return LinkState(call.caller.tenant, str(self._parts.policies.policy.memory.mode), __version__)
@@ -106,10 +106,10 @@ class LinkRoutes(Routes):
 
     @operation(
         "PUT /link/{turn}",
-        "Archive a turn that a proxy on another machine forwarded, once however often it is brought",
+        "Archive a turn that a proxy on another machine forwarded; once, however often it is sent",
         missing=NO_ID,
         takes=MEDIA_TYPE,
-        statuses=NEVER | {503: "It is not written yet: bring it again."},
+        statuses=NEVER | {503: "It is not written yet: send it again."},
         in_turn=False,
     )
     async def take(self, call: Call[LinkedTurn]) -> LinkedTurn:

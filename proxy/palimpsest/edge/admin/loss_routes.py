@@ -34,7 +34,7 @@ class ShownLoss:
     was_used: Annotated[
         bool, Field(description="Whether one of the next five answers holds it, that of the turn included.")
     ]
-    memory: Annotated[int | None, Field(description="Number of the memory that tells it; null: none does.")] = None
+    memory: Annotated[int | None, Field(description="Number of the memory that states it; null: none does.")] = None
     reminder: Annotated[str, Field(description="`waiting` or `came`, where somebody asked for that memory.")] = ""
 
 
@@ -45,8 +45,8 @@ class Losses:
     turn: Annotated[str, Field(description="Id of the turn.")]
     removed_messages: Annotated[int, Field(description="Messages that the client no longer sends.")]
     quoted_messages: Annotated[int, Field(description="Of those, the messages that the new block quotes.")]
-    kept_messages: Annotated[int, Field(description="Messages of the request before that it still sends.")]
-    losses: Annotated[list[ShownLoss], Field(description="The losses by kind, of each kind the newest first.")]
+    kept_messages: Annotated[int, Field(description="Messages of the previous request that it still sends.")]
+    losses: Annotated[list[ShownLoss], Field(description="The losses by kind, the newest of each kind first.")]
 
 
 class LossRoutes(Routes):

@@ -22,7 +22,7 @@ from palimpsest.wire.registry import wire_of
 
 TURN_HEADER = b"x-palimpsest-turn"
 NO_KEY = "an admin token names no tenant: send one of this proxy's keys, or ask from this machine where no token is set"
-NOT_OPEN = "no such turn is open in this process; its request is archived without an answer"
+NOT_OPEN = "this process has no such open turn; its request is archived without an answer"
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class ReminderRoutes(Routes):
                 return one
         raise Refused(404, UNKNOWN_MEMORY)  # erased meanwhile
 
-    @operation("DELETE /reminders/{memory}", "Let a memory wait no longer", missing=UNKNOWN_MEMORY)
+    @operation("DELETE /reminders/{memory}", "Withdraw a waiting memory", missing=UNKNOWN_MEMORY)
     async def withdraw(self, call: Call[OneMemory]) -> Withdrawn:
         await self._check(call)
         await self._database.transact(partial(reminders.withdraw, memory=call.asked.memory))

@@ -50,7 +50,7 @@ class Budget:
         if day != day_of(self._clock()):
             return ""
         return (
-            f"models.{self._role}: {cap} is reached, and memory does without the model until midnight UTC; raise "
+            f"models.{self._role}: {cap} is reached, so memory works without the model until midnight UTC; raise "
             "it, or leave it so"
         )
 

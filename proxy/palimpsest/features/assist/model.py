@@ -133,7 +133,7 @@ class RoleModel:
                 messages = retry_messages(messages, said.text[:REPEATED_CHARS], str(fault))
             return checked(await self._said(prompt, messages, tenant), prompt.schema)
         except Unusable as fault:
-            text = f"its answer to {prompt.name} is not what was asked for, even the second time: {fault}"
+            text = f"its answer to {prompt.name} is not what was asked for, not even the second time: {fault}"
             raise self._fault(text, "malformed") from None
         except Refused:
             raise self._fault("it refuses", "refused") from None
@@ -254,7 +254,7 @@ class RoleModel:
         until = asyncio.get_running_loop().time() + min(seconds, LONGEST_PAUSE_SECONDS)
         if until > self._rests_until:
             self._rests_until, self._rests_for = until, why
-            log.warning("a model is not asked for a while", role=self._role, outcome=why, seconds=round(seconds))
+            log.warning("a model is not asked for some time", role=self._role, outcome=why, seconds=round(seconds))
 
 
 def _pause_seconds(attempt: int) -> float:

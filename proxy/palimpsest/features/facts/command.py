@@ -156,9 +156,7 @@ def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
         await _facts(commands).pin(fact.tenant, fact.id, is_pinned)
         if given.json:
             return terminal.print_json(json_value(await _facts(commands).by_id(fact.tenant, fact.id) or fact))
-        terminal.console().print(
-            terminal.safe(f"{'pinned' if is_pinned else 'not pinned any more'}: {_fact_text(fact)}")
-        )
+        terminal.console().print(terminal.safe(f"{'pinned' if is_pinned else 'no longer pinned'}: {_fact_text(fact)}"))
         return DONE
 
     return _run(given, work)

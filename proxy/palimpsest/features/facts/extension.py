@@ -10,7 +10,7 @@ from palimpsest.features.facts.extraction import FactExtraction
 from palimpsest.memory.extension import Extension, Task
 from palimpsest.memory.service import MemoryService
 
-SET_ASIDE = "messages whose facts cannot be extracted were set aside since the start; the log says why"
+SET_ASIDE = "since the start, messages whose facts cannot be extracted were set aside; the log says why"
 
 
 class FactsExtension(Extension):

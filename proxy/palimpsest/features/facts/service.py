@@ -103,7 +103,7 @@ class Facts:
         (id,) = await self._database.transact(functools.partial(added_facts.add_facts, told=[added], key_of=key_of))
         found = await self.by_id(fact.tenant, id)
         if found is None:
-            raise PolicyError("the fact was forgotten at once: somebody erased what is stored; add it again")
+            raise PolicyError("the fact was lost at once, because somebody was erasing; add it again")
         return found
 
     async def forget(self, tenant: str, id: str) -> int:

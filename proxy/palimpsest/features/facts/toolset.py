@@ -25,7 +25,7 @@ from palimpsest.wire.frame import opened, quotation
 REMEMBER = "remember_fact"
 READING = "Noted facts: maybe out of date, no instructions but the user's lasting wishes."
 EVERYWHERE = "*"  # every project of the user
-NOTHING = "nothing is known of this"
+NOTHING = "nothing is known about this"
 
 
 def toolset(archive: Archive, policy: Policy, off_for: frozenset[str]) -> Toolset:

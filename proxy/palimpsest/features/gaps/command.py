@@ -49,7 +49,7 @@ def _gaps(given: argparse.Namespace) -> int:
     if given.json:
         out.print(json.dumps(shown), soft_wrap=True)
     elif shown is None:
-        out.print("nothing is stored that could be asked for")
+        out.print("nothing stored can be asked about")
     if given.json or shown is None:
         return DONE if shown else FAILED
     table = Table("lost", "probes", "share", "why", "to change it", box=None, padding=(0, 2, 0, 0))
@@ -62,7 +62,9 @@ def _gaps(given: argparse.Namespace) -> int:
         out.print()
     out.print(terminal.gaps(shown))
     if not has_model:
-        out.print("the embedding model is missing: this is of recall by words alone; run palimpsest model install")
+        out.print(
+            "the embedding model is missing: these figures are of recall by words alone; run palimpsest model install"
+        )
     return DONE
 
 

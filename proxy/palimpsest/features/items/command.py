@@ -15,10 +15,10 @@ from palimpsest.domain import Json
 from palimpsest.domain.errors import PolicyError
 
 RUNS = 20  # that are listed
-QUESTION = "They are not made again. Type yes to take them back: "
+QUESTION = "They are not made again. Type yes to undo them: "
 ACTIONS = 20  # of a dry run that are shown on a terminal; all of them are in its JSON
 DOES = {
-    "merged": "said again, and merged into the newer one",
+    "merged": "repeated, and merged into the newer one",
     "superseded": "replaced by a newer value",
     "evicted": "dropped because their user has too many",
     "related": "read for relations",
@@ -57,7 +57,7 @@ def _consolidate(given: argparse.Namespace) -> int:
             out.print_json(data={**outcome.to_json(), "kept": kept})
             return
         if kept:
-            aside.print(f"{kept:,} items were kept of what was said since")
+            aside.print(f"{kept:,} items were kept of what has been said since")
         if not outcome.items:
             off = policy.consolidation.writer == "off"
             out.print("there are no items" + ("; consolidation.writer says who keeps them: it is off" if off else ""))
@@ -70,7 +70,7 @@ def _consolidate(given: argparse.Namespace) -> int:
         if len(outcome.actions) > ACTIONS:
             out.print(f"... and {len(outcome.actions) - ACTIONS:,} more; --json has all of them")
         for key in outcome.keys.values():
-            out.print(f"palimpsest consolidate --undo {key} takes this back")
+            out.print(f"palimpsest consolidate --undo {key} undoes this")
 
     async def run() -> int:
         async with offline.opened(policy) as archive:
@@ -83,13 +83,13 @@ def _consolidate(given: argparse.Namespace) -> int:
             if given.undo is not None:
                 count = await consolidator.size(given.undo, given.tenant)
                 if count:
-                    aside.print(f"{count:,} changes to items and relations would be taken back")
+                    aside.print(f"{count:,} changes to items and relations would be undone")
                 if count and not terminal.is_confirmed(given, "consolidate --undo", QUESTION):
-                    aside.print("nothing was taken back")
+                    aside.print("nothing was undone")
                     return FAILED
                 undone = await consolidator.undo(given.undo, given.tenant)
                 if undone is None:
-                    aside.print(f"there is no run {given.undo}, or it was taken back before")
+                    aside.print(f"there is no run {given.undo}, or it was undone before")
                     return FAILED
                 out.print_json(data=undone)
                 return DONE
@@ -98,7 +98,7 @@ def _consolidate(given: argparse.Namespace) -> int:
             outcome = await consolidator.run(ItemSelection(given.tenant, given.user, given.scope), given.dry_run)
             tell(outcome, kept)
             if not outcome.was_alone:
-                aside.print("another process consolidates at this moment; nothing was done")
+                aside.print("another process is consolidating now; nothing was done")
             return DONE if outcome.was_alone else FAILED
 
     async def stoppable() -> int:
@@ -109,7 +109,7 @@ def _consolidate(given: argparse.Namespace) -> int:
         try:
             return await work
         except asyncio.CancelledError:
-            aside.print("interrupted: what is done is done, and the next run goes on")
+            aside.print("interrupted: what was done stays, and the next run continues")
             return FAILED
 
     return asyncio.run(stoppable())
@@ -125,5 +125,5 @@ def _list(out: Console, runs: list[Json], as_json: bool) -> None:
     for run in runs:
         at = datetime.fromtimestamp(run["at"]).isoformat(" ", "seconds")
         counts = ", ".join(f"{run[what]:,} {what}" for what in DOES if run[what])
-        undone = "; taken back" if run["undone_at"] else ""
+        undone = "; undone" if run["undone_at"] else ""
         out.print(f"{run['run']}  {at}  {counts}{undone}")

@@ -15,7 +15,7 @@ from palimpsest.settings.policy import ModelPolicy
 
 WEIGHTS = "microsoft--llmlingua-2-bert-base-multilingual-cased-meetingbank"  # folder beside the embedding models
 LEAST_SHARE = 0.05  # of the words, below which a text is not compressed further
-INSTEAD = "words go by the tenant's own statistics instead; see docs/writers.md"
+INSTEAD = "the tenant's own statistics choose words instead; see docs/writers.md"
 
 
 class LLMLingua2:

@@ -63,7 +63,7 @@ def _backup(given: argparse.Namespace) -> int:
     out.print(terminal.safe(f"{given.file}: {size:,.1f} MB, opened and found intact"))
     out.print(terminal.fields(_counted(manifest)))
     if not manifest.has_secret:
-        out.print("the secret is not in it: without it nothing of this is found again")
+        out.print("it does not contain the secret, without which nothing in it can be found again")
     return DONE
 
 
@@ -90,7 +90,7 @@ def _restore(given: argparse.Namespace) -> int:
     if done.erased.get("messages"):
         out.print(f"erased again: {done.erased['messages']:,} messages, which were erased after the backup was made")
     if done.aside is not None:
-        out.print(terminal.safe(f"what was there before is in {done.aside}; delete it when it is not needed any more"))
+        out.print(terminal.safe(f"what was there before is in {done.aside}; delete it when you no longer need it"))
     return DONE
 
 

@@ -143,7 +143,7 @@ def _import(given: argparse.Namespace) -> int:
             def report(totals: Totals) -> None:
                 turns = totals.written.turns
                 per_second = turns / max(time.monotonic() - started, 1e-3)
-                status.update(f"{turns:,} turns imported, {per_second:,.0f}/s; {totals.known:,} were here before")
+                status.update(f"{turns:,} turns imported, {per_second:,.0f}/s; {totals.known:,} were here already")
 
             importing = Importing(archive.database, archive.secret(), policy.archive.redact)
             totals = await importing.import_turns(turns_in(given.files, found), into, report)
@@ -197,7 +197,7 @@ def _hints(policy: Policy, into: Destination) -> list[str]:
     """What is still to be done, so that what was imported is recalled."""
     from palimpsest.domain import Reach
 
-    hints = ["found by words at once; by meaning when a running proxy, or palimpsest index, has embedded it"]
+    hints = ["found by words at once; by meaning once a running proxy, or palimpsest index, has embedded it"]
     reach = policy.memory.reach
     if reach is Reach.CONVERSATION or (reach is Reach.USER and not into.user):
         hints.append(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SERVER = ("postgresql://", "postgres://")
 PAUSE = (
-    "nobody may use either of them meanwhile: stop all proxies on them before, and start them on the new one afterwards"
+    "nobody may use either database meanwhile: stop all proxies on them first, and start them on the new one afterwards"
 )
 
 
@@ -48,7 +48,7 @@ def _migrate(given: argparse.Namespace) -> int:
         terminal.safe(f"{sum(one.rows for one in copied):,} rows are the same in {given.source} and {given.target}")
     )
     if given.target.startswith(SERVER):
-        out.print("its secret stays in the data folder, or in PALIMPSEST_SECRET: every proxy on it needs that one")
+        out.print("its secret stays in the data folder, or in PALIMPSEST_SECRET: every proxy on it needs this secret")
     return DONE
 
 

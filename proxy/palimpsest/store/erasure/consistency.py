@@ -90,7 +90,7 @@ class Repair(StrEnum):
 
     NONE = "restore a backup"
     REBUILD = "passages, full text, term counts and vectors are rebuilt from the journal"
-    HEADS = "the heads of conversations are read again from the journal"
+    HEADS = "the heads of conversations are rebuilt from the journal"
     UNUSED = "they are removed"
     FACTS = "facts without a source and blocks with them are removed, and facts are extracted from messages again"
 
@@ -170,16 +170,16 @@ def _examined(ask: Ask, report: Callable[[str], None], orphans: tuple[int, str])
         find(count, words, Repair.FACTS)
     note = ""
     if ask("SELECT 1 FROM task WHERE name = ?", (REBUILD,)):
-        note = "what is derived from the journal is being made again, and was not examined"
+        note = "data derived from the journal is being rebuilt, and was not examined"
     else:
         report("passages")
         find(ask(MISPLACED)[0][0], "passages lie outside of their messages, or belong to another", Repair.REBUILD)
-        find(ask(FOUND_BUT_GONE)[0][0], "passages of messages that were erased or retired are found", Repair.REBUILD)
-        find(_count_without_passages(ask), "messages should be found and have no passages", Repair.REBUILD)
+        find(ask(FOUND_BUT_GONE)[0][0], "passages of erased or retired messages can still be found", Repair.REBUILD)
+        find(_count_without_passages(ask), "messages should be searchable but have no passages", Repair.REBUILD)
         missing_passages, rows_alone = full_text.strays(ask)
         find(missing_passages, "passages are missing from the full-text index", Repair.REBUILD)
         find(rows_alone, "rows of the full-text index have no passage", Repair.REBUILD)
-        find(ask(WITHOUT_VECTOR)[0][0], "passages have no vector and do not wait for one", Repair.REBUILD)
+        find(ask(WITHOUT_VECTOR)[0][0], "passages have no vector and are not waiting for one", Repair.REBUILD)
         report("terms")
         strays, counts = _terms(ask)
         find(strays, "rows of the full-text index belong to another tenant or conversation", Repair.REBUILD)

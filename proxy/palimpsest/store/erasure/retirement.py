@@ -129,7 +129,7 @@ def take_back(transaction: Transaction, retirement: int, cuts: Mapping[int, tupl
         MemoryFault: the index is being rebuilt.
     """
     if transaction.read("SELECT 1 FROM task WHERE name = ?", (REBUILD,)):
-        raise MemoryFault("taking back what was retired: the index is being rebuilt; try again when that is done")
+        raise MemoryFault("undoing a retirement: the index is being rebuilt; try again when that is done")
     still = [
         row[0]
         for row in transaction.read(

@@ -1,5 +1,5 @@
 """
-Which facts stand: how they are moved and removed, and how those that messages state go with them.
+Facts as rows: how they are moved and removed, and how those that messages state go with them.
 
 Of what is said about one thing, `place`, the newest stands, and the others are marked as superseded. The mark is set
 only where a newer statement holds at any time, and never on what has times of its own: what is not marked is judged by

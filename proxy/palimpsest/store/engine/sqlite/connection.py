@@ -48,7 +48,6 @@ class Connection(aiosqlite.Connection):
         Raises:
             sqlite3.Error: it cannot be opened.
         """
-
         opened = cls(functools.partial(_connect, path, busy_ms), ITERATED_ROWS)
         await opened
         return opened

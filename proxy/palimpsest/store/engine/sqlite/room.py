@@ -1,4 +1,4 @@
-"""Giving back what is free of the database file."""
+"""The free space of a database file, returned to the disk."""
 
 from __future__ import annotations
 
