@@ -211,7 +211,7 @@ def _acts(
     kept = [
         (c, one) for c, one in reversed(runs.items()) if c not in is_open and c not in visible and not one.is_failure
     ]
-    lasting = [(c, one) for c, one in kept if _LASTING.search(c)][:RUNS]
+    lasting = [(c, one) for c, one in kept if is_lasting(c)][:RUNS]
     if lasting:
         told = "; ".join(f"{command} → {one.outcome}" if one.outcome else command for command, one in lasting)
         yield line("ran", told, [one for _, one in lasting])
@@ -262,6 +262,11 @@ def open_failures(runs: Mapping[str, CallOutcome], texts: Sequence[LostText]) ->
         for command, one in runs.items()
         if one.is_failure and passed.get(_program(command), -1) < one.at and not _is_foreseen(one, texts)
     ]
+
+
+def is_lasting(command: str) -> bool:
+    """Whether a command leaves something behind that a later one needs to know of."""
+    return _LASTING.search(command) is not None
 
 
 def _is_foreseen(one: CallOutcome, texts: Sequence[LostText]) -> bool:

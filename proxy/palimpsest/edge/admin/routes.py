@@ -32,9 +32,20 @@ from palimpsest.edge.admin.retire_routes import RetireRoutes
 from palimpsest.edge.admin.search_routes import SearchRoutes, TrailRoutes
 from palimpsest.edge.admin.stats_routes import CostRoutes, StatsRoutes
 from palimpsest.edge.admin.turn_routes import TurnRoutes
+from palimpsest.edge.admin.work_routes import WorkRoutes
 
 RESOURCES: tuple[type[Routes], ...] = (
-    *(ConversationRoutes, TurnRoutes, LossRoutes, PrepareRoutes, MemoryRoutes, SearchRoutes, TrailRoutes, ForgetRoutes),
+    *(
+        ConversationRoutes,
+        TurnRoutes,
+        LossRoutes,
+        WorkRoutes,
+        PrepareRoutes,
+        MemoryRoutes,
+        SearchRoutes,
+        TrailRoutes,
+        ForgetRoutes,
+    ),
     *(
         ReminderRoutes,
         RetireRoutes,
