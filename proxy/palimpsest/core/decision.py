@@ -29,6 +29,7 @@ from palimpsest.domain import (
     Shape,
 )
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.overflow import ranges
 
 if TYPE_CHECKING:
     from palimpsest.core.facts.choice import FactChoice
@@ -148,6 +149,12 @@ class Decision:
                 "clips": len(view.omission.clips),
             }
             told = {"trimmed_tokens": view.trimmed_tokens, **counts, "is_new": view.first_new >= 0}
+            if view.first_new >= 0:  # positions in what the client sent; later requests leave out the same
+                told["left_out"] = {
+                    "removed": ranges(view.omission.drops),
+                    "stubs": ranges(view.omission.stubs - view.omission.drops),
+                    "shortened": sorted(view.omission.clips),
+                }
         if self.reply_tokens is not None:
             told["reply_tokens"] = self.reply_tokens
         return told | ({"would_trim_tokens": self.would_trim_tokens} if self.would_trim_tokens else {})

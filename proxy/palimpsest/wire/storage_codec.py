@@ -2,7 +2,7 @@
 The storage format of a message: readable text, and as JSON what the text does not say.
 
 Lossless but for three things: credentials are redacted, inlined media and what only the provider can read stand as
-reference and hash, blocks of ours are taken out.
+reference and hash, blocks of ours are taken out. Compaction items of ours stay: they are references already.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ import orjson
 
 from palimpsest.domain import Json, Message
 from palimpsest.domain.word_cache import word_cache
-from palimpsest.wire.message import INLINED_FIELDS, TEXT_PARTS, inline_reference, readable, without_memory_blocks
+from palimpsest.wire.message import (
+    INLINED_FIELDS,
+    OWN_PREFIX,
+    TEXT_PARTS,
+    inline_reference,
+    readable,
+    without_memory_blocks,
+)
 from palimpsest.wire.values import changed, dumps
 
 Clean = Callable[[str], str]
@@ -115,7 +122,7 @@ def _without_media(value: Any) -> Any:
     def text(said: str, name: str, owner: Json) -> str:
         """The string, or a reference in place of inlined media."""
         kind = str(owner.get("type"))
-        if kind in TEXT_PARTS:
+        if kind in TEXT_PARTS or said.startswith(OWN_PREFIX):
             return said
         is_inlined = name in INLINED_FIELDS or name in OPAQUE_FIELDS or (kind == DRAWN and name == DRAWN_FIELD)
         return inline_reference(said) if is_inlined or said[:5].lower() == "data:" else said

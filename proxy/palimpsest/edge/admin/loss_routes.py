@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated
 
 from pydantic import Field
 
+from palimpsest.core.history.compaction_seal import unseal
 from palimpsest.core.work.account import LostMessage
 from palimpsest.core.work.loss import Loss, LossKind, is_held_by, losses
+from palimpsest.domain.errors import CompactionRefused
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Refused, Routes, operation
 from palimpsest.edge.admin.turn_routes import NEWEST, UNKNOWN, UNKNOWN_TURN, NamedTurn
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.passages import newest_texts, passages_of_messages
 from palimpsest.store.turns.diffs import message_list
-from palimpsest.store.turns.listings import Filter, blocks_of_turn, messages_of_turn, place_of_turn, turns
+from palimpsest.store.turns.listings import (
+    Filter,
+    blocks_of_turn,
+    left_behind,
+    messages_of_turn,
+    place_of_turn,
+    stand_ins,
+    turns,
+)
 from palimpsest.store.turns.reminders import states
 
 READ_MESSAGES, READ_CHARS = 400, 8_000  # of what was removed, the newest; characters of each
+SHOWN_MESSAGES, EXCERPT_CHARS = 60, 300  # of what was kept and of what stayed behind: a look, not a copy
 ANSWERS = 5  # in which it is looked for what was used: that of the request itself, and the next ones
 
 
@@ -39,14 +51,38 @@ class ShownLoss:
 
 
 @frozen
+class Excerpt:
+    """The beginning of a message that was kept, or that stayed behind."""
+
+    occurrence: Annotated[int, Field(description="Number of the message.")]
+    role: Annotated[str, Field(description="Who said it.")]
+    text: Annotated[str, Field(description=f"Its first {EXCERPT_CHARS} characters.")]
+    became: Annotated[
+        str, Field(description="Of one that stayed behind: `removed`, `stub` (results and arguments) or `shortened`.")
+    ] = ""
+
+
+@frozen
 class Losses:
-    """The losses of one turn; none where its client removed nothing."""
+    """The losses of one turn; none where its client removed nothing and nothing newly stayed behind."""
 
     turn: Annotated[str, Field(description="Id of the turn.")]
-    removed_messages: Annotated[int, Field(description="Messages that the client no longer sends.")]
+    removed_messages: Annotated[
+        int, Field(description="Messages that the client no longer sends, or that newly stayed behind.")
+    ]
     quoted_messages: Annotated[int, Field(description="Of those, the messages that the new block quotes.")]
-    kept_messages: Annotated[int, Field(description="Messages of the previous request that it still sends.")]
+    kept_messages: Annotated[int, Field(description="Messages of the previous request that the model still sees.")]
     losses: Annotated[list[ShownLoss], Field(description="The losses by kind, the newest of each kind first.")]
+    summary: Annotated[str, Field(description="Text that stands for removed messages: the client's summary.")]
+    compacted: Annotated[
+        str, Field(description="Text in the place of a compaction that this proxy had answered; empty: none.")
+    ]
+    kept: Annotated[list[Excerpt], Field(description=f"The newest {SHOWN_MESSAGES} of the messages that were kept.")]
+    cut: Annotated[
+        str, Field(description="Id of the turn at which the window was full and messages stayed behind; empty: none.")
+    ]
+    left_behind_messages: Annotated[int, Field(description="Messages that stayed behind, at this turn and before.")]
+    left_behind: Annotated[list[Excerpt], Field(description=f"The newest {SHOWN_MESSAGES} of those messages.")]
 
 
 class LossRoutes(Routes):
@@ -59,21 +95,41 @@ class LossRoutes(Routes):
         if turn is None:
             raise Refused(404, UNKNOWN_TURN)
         tenant, name = turn["tenant"], turn["key"]
-        found = await self._database.ask(lambda ask: _losses(ask, tenant, name, self._clock()))
+        texts = [text async for text in self._compacted(tenant, name)]
+        found = await self._database.ask(lambda ask: _losses(ask, tenant, name, texts, self._clock()))
         if found is None:  # erased in between
             raise Refused(404, UNKNOWN_TURN)
         return found
 
+    async def _compacted(self, tenant: str, turn: str) -> AsyncIterator[str]:
+        """The texts that the model saw in the place of compactions of ours."""
+        for reference in await self._database.ask(lambda ask: _references(ask, tenant, turn)):
+            with suppress(CompactionRefused):  # made under another secret
+                named = unseal(reference, 0.0, self._parts.key_of(tenant))  # whenever it is looked at
+                if found := await self._journal.compacted(tenant, named.turn):
+                    yield found.block.text
 
-def _losses(ask: Ask, tenant: str, key: str, now: float) -> Losses | None:
+
+def _references(ask: Ask, tenant: str, key: str) -> list[str]:
+    place = place_of_turn(ask, tenant, key)
+    return stand_ins(ask, _carried(ask, place.turn))[1] if place else []
+
+
+def _carried(ask: Ask, turn: int) -> list[int]:
+    """The messages of a request, without its answer."""
+    return [occurrence for _, occurrence in message_list(ask, turn).messages]
+
+
+def _losses(ask: Ask, tenant: str, key: str, compacted: Sequence[str], now: float) -> Losses | None:
     place = place_of_turn(ask, tenant, key)
     if place is None:
         return None
-    carried = [occurrence for _, occurrence in message_list(ask, place.turn).messages]  # without the answer
-    before = message_list(ask, place.parent).listing if place.parent else ()
-    removed = set(before) - set(carried)
+    carried, left = _carried(ask, place.turn), left_behind(ask, place.turn)
+    gone = {occurrence: how for occurrence, how in left.messages.items() if occurrence in carried}
+    before = set(message_list(ask, place.parent).listing if place.parent else ()) - left.before.keys()
+    removed = before.difference(carried) | (gone.keys() - left.before.keys() if left.is_new else set())
     texts = newest_texts(ask, sorted(removed), READ_MESSAGES, READ_CHARS)
-    kept = newest_texts(ask, carried, READ_MESSAGES, READ_CHARS)
+    kept = newest_texts(ask, [one for one in carried if one not in gone], READ_MESSAGES, READ_CHARS)
     which = Filter(place.tenant, conversation=place.conversation)
     after = turns(ask, which, place.turn, ANSWERS - 1, newest_first=False).listed
     answers = [
@@ -85,7 +141,7 @@ def _losses(ask: Ask, tenant: str, key: str, now: float) -> Losses | None:
     blocks = blocks_of_turn(ask, place.tenant, key)
     found = losses(
         [LostMessage(*row) for row in texts],
-        "\n".join(text for *_, text in kept),
+        "\n".join([*compacted, *(text for *_, text in kept)]),
         "\n".join(block["text"] for block in blocks),
         "\n".join(answers),
     )
@@ -99,7 +155,25 @@ def _losses(ask: Ask, tenant: str, key: str, now: float) -> Losses | None:
         for one, memory in zip(found, told_by, strict=True)
     ]
     quoted = removed.intersection(occurrence for block in blocks for occurrence in block["occurrences"])
-    return Losses(key, len(removed), len(quoted), len(before) - len(removed), listed)
+    seen_before = before - removed - gone.keys()
+    return Losses(
+        turn=key,
+        removed_messages=len(removed),
+        quoted_messages=len(quoted),
+        kept_messages=len(seen_before),
+        losses=listed,
+        summary="\n\n".join(stand_ins(ask, set(carried) - before)[0]),
+        compacted="\n\n".join(compacted),
+        kept=_excerpts(ask, dict.fromkeys(seen_before, "")),
+        cut=left.cut,
+        left_behind_messages=len(gone),
+        left_behind=_excerpts(ask, gone),
+    )
+
+
+def _excerpts(ask: Ask, became: Mapping[int, str]) -> list[Excerpt]:
+    rows = newest_texts(ask, sorted(became), SHOWN_MESSAGES, EXCERPT_CHARS)
+    return [Excerpt(occurrence, role, text, became[occurrence]) for occurrence, role, text in rows]
 
 
 def _telling(ask: Ask, found: Sequence[Loss]) -> list[int | None]:

@@ -84,6 +84,17 @@ class TurnSummary:
     kind: Annotated[str, Field(description="Kind of the new block: `restore`, `recall`, `facts`; empty: none.")]
     note: Annotated[str, Field(description="Why no block was added; empty: one was.")]
     added_tokens: Annotated[int, Field(description="Tokens of all added blocks, including earlier ones.")]
+    trimmed_tokens: Annotated[
+        int, Field(description="Tokens that stayed behind because the request is longer than the window (`overflow`).")
+    ]
+    is_cut: Annotated[bool, Field(description="Whether more stayed behind than before.")]
+    elapsed_ms: Annotated[
+        dict[str, float],
+        Field(description="Time that memory took, milliseconds: `read`, `decide`, and of that `recall`."),
+    ]
+    answered_ms: Annotated[
+        float | None, Field(description="Time until the whole answer was there, milliseconds; null: it is not stored.")
+    ]
 
 
 @frozen

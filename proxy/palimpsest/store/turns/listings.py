@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 import orjson
 
 from palimpsest.core.archive.chunking import TELLS
-from palimpsest.domain import HeadFlag
+from palimpsest.domain import HeadFlag, Json
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.overflow import numbers_in
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.engine.keys import ids
+from palimpsest.store.turns.diffs import message_list
+from palimpsest.wire.message import OWN_PREFIX
 
 FIRST_WORDS_CHARS = 80  # a line of a terminal
 OPENINGS_READ = 4  # messages of a user, before one is found that holds more than what a client adds
 NO_WORDS = HeadFlag.SUMMARY | HeadFlag.TOOL | HeadFlag.ERASED  # of the user's in a message of that role
 OPENING_CHARS = 4_000  # of each; what clients add in front is shorter as a rule
 
+_OWN_REFERENCE = re.compile(re.escape(OWN_PREFIX) + r"[\w-]+")
 _ASIDE = re.compile(r"\s*<([\w-]{1,64})(?: [^<>]{0,400})?>.*?</\1>", re.S)  # as clients put it in front of a prompt
 
 # A turn's times and decision stand behind one another in its row, so they are read for the rows of a page only.
@@ -71,6 +76,10 @@ NO_COST = (None,) * len(COST_FIELDS)
 COSTS = f"""
 SELECT turn, {", ".join(COST_FIELDS)} FROM cost WHERE turn IN (SELECT value FROM numbers(?))
 """
+ANSWERED = """
+SELECT occurrence.turn, min(occurrence.created_at) FROM numbers(?) AS asked INNER JOIN turn ON turn.id = asked.value
+INNER JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position >= turn.messages GROUP BY occurrence.turn
+"""
 MESSAGES = f"""
 SELECT occurrence.id, occurrence.position, occurrence.role, content.text, occurrence.position >= turn.messages,
     occurrence.created_at,
@@ -107,6 +116,19 @@ TURN_OF = """
 SELECT occurrence.id, turn.key FROM numbers(?) AS asked
 INNER JOIN occurrence ON occurrence.id = asked.value JOIN turn ON turn.id = occurrence.turn
 """
+
+STAND_INS = f"""
+SELECT CASE WHEN occurrence.flags & {HeadFlag.SUMMARY} <> 0 THEN content.text ELSE '' END, content.rest
+FROM numbers(?) AS asked INNER JOIN occurrence ON occurrence.id = asked.value
+JOIN content ON content.id = occurrence.content
+WHERE occurrence.flags & {HeadFlag.SUMMARY} <> 0 OR content.rest LIKE '%{OWN_PREFIX}%' ORDER BY occurrence.id
+"""
+DECISIONS = """
+SELECT turn.id, turn.key, turn.explain FROM turn
+WHERE turn.conversation = (SELECT conversation FROM turn WHERE id = ?1) AND turn.id <= ?1
+"""
+DECISION = f"{DECISIONS} AND turn.id = ?1"
+CUTS = f"{DECISIONS} AND field(turn.explain, 'overflow.left_out') IS NOT NULL ORDER BY turn.id DESC LIMIT 2"
 
 # Conditions of the filters that are given: of one that is not, none may stand in a question, or no index is used.
 OF_TENANT = "conversation.tenant = (SELECT id FROM tenant WHERE name = ?)"
@@ -172,6 +194,20 @@ class TurnPlace:
 
 
 @frozen
+class LeftBehind:
+    """
+    What stayed behind of a turn: which turn cut it off ("": none), whether that is the turn itself, how many tokens,
+    and of each message by occurrence how: `removed`, `stub` or `shortened`; `before`: the same at the cut before that.
+    """
+
+    cut: str = ""
+    is_new: bool = False
+    tokens: int = 0
+    messages: Mapping[int, str] = field(default_factory=dict)
+    before: Mapping[int, str] = field(default_factory=dict)
+
+
+@frozen
 class Page:
     """So many things, and the id behind which the next page begins; 0: there is none."""
 
@@ -226,8 +262,8 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
     """
     Turns: `turn` (its id), `conversation`, `tenant`, `role`, `event`, `ending`, `model`, `messages`, `prompt_tokens`,
     `created_at`, `number`, `title` (of the newest message of the user's that came with it), and of the decision `note`,
-    `kind` (of a new block) and `added_tokens`; `cache_read_tokens`, `cache_write_tokens`, `rebuild` and
-    `rebuilt_tokens` of its cost, None where they are not known.
+    `kind` (of a new block), `added_tokens`, `trimmed_tokens`, `is_cut` and `elapsed_ms`; `answered_ms`, and of its cost
+    `cache_read_tokens`, `cache_write_tokens`, `rebuild` and `rebuilt_tokens`, None where they are not known.
     """
     rows, following = _page(
         ask, TURNS, "turn.id", _conditions(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
@@ -236,6 +272,7 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
     for id, text in ask(PROMPTS, (ids(row[0] for row in rows),)):
         prompts[id].append(text)
     costs = {id: costs for id, *costs in ask(COSTS, (ids(row[0] for row in rows),))}
+    answered: dict[int, float] = dict(ask(ANSWERED, (ids(row[0] for row in rows),)))
     fields = (
         *("turn", "conversation", "tenant", "role", "event", "ending", "model", "messages"),
         *("prompt_tokens", "created_at", "explain", "number"),
@@ -248,7 +285,17 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
         note = decided.get("note") or ""
         is_silent = note and not decided.get("block")  # then it is the kind of what was looked for
         kind = "" if is_silent else decided.get("kind") or ""
-        told = {"note": note, "kind": kind, "added_tokens": added, "title": first_words(prompts[id])}
+        overflow = decided.get("overflow") or {}
+        told = {
+            "note": note,
+            "kind": kind,
+            "added_tokens": added,
+            "title": first_words(prompts[id]),
+            "trimmed_tokens": overflow.get("trimmed_tokens", 0),
+            "is_cut": overflow.get("is_new", False),
+            "elapsed_ms": decided.get("elapsed_ms") or {},
+            "answered_ms": 1000 * (answered[id] - found["created_at"]) if id in answered else None,
+        }
         listed.append(found | told | dict(zip(COST_FIELDS, costs.get(id, NO_COST), strict=True)))
     return Page(listed, following)
 
@@ -279,6 +326,33 @@ def blocks_of_turn(ask: Ask, tenant: str, key: str) -> list[Listed]:
         }
         for kind, text, tokens, packed, replayed, carrier in ask(BLOCKS, (key, tenant))
     ]
+
+
+def stand_ins(ask: Ask, occurrences: Iterable[int]) -> tuple[list[str], list[str]]:
+    """What stands for a history among these messages: texts of summaries, and references of compactions of ours."""
+    rows = ask(STAND_INS, (ids(occurrences),))
+    return [text for text, _ in rows if text], [one for _, rest in rows for one in _OWN_REFERENCE.findall(rest)]
+
+
+def left_behind(ask: Ask, turn: int) -> LeftBehind:
+    """What did not go upstream of a turn, because it is longer than its model's window."""
+    decided: Json = next((orjson.loads(row[2]) for row in ask(DECISION, (turn,))), {})
+    tokens = (decided.get("overflow") or {}).get("trimmed_tokens", 0)
+    cuts = ask(CUTS, (turn,)) if tokens else []
+    if not cuts:
+        return LeftBehind(tokens=tokens)
+    (id, key, explain), *earlier = cuts
+    before = _left_out(ask, earlier[0][0], orjson.loads(earlier[0][2])) if earlier else {}
+    return LeftBehind(key, id == turn, tokens, _left_out(ask, id, orjson.loads(explain)), before)
+
+
+def _left_out(ask: Ask, turn: int, explain: Json) -> dict[int, str]:
+    """How each message stayed behind at a cut, by occurrence: `removed`, `stub` or `shortened`."""
+    left = explain["overflow"]["left_out"]
+    how = dict.fromkeys(left["shortened"], "shortened")
+    how |= dict.fromkeys(numbers_in(left["stubs"]), "stub") | dict.fromkeys(numbers_in(left["removed"]), "removed")
+    listed = message_list(ask, turn).messages
+    return {occurrence: how[position] for position, occurrence in listed if position in how}
 
 
 def memories(ask: Ask, which: Filter, after: int, limit: int) -> Page:
