@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from palimpsest.domain import Memory, Reach
@@ -46,6 +47,19 @@ async def test_search_means_the_static_tenant_where_there_is_one_else_the_only_o
         *(400, "tenant is required: 2 are stored; /memory/v1/tenants lists them"),
     )
     assert [query.tenant for query, _ in house.remembers.asked] == ["key:globex"]
+
+
+async def test_where_nothing_is_stored_nothing_is_found_and_no_tenant_is_asked_for(tmp_path: Path) -> None:
+    database = Database(tmp_path / "empty.db")
+    await database.open()
+    said = await House(database, AT_HOME).get("search?q=port", LOCAL)
+    assert (said["admitted"], said["reason"], said["results"]) == (False, "nothing is stored yet", [])
+    await database.close()
+
+
+async def test_a_conversation_that_is_not_stored_cannot_be_searched(database: Database) -> None:
+    status, _ = await House(database, AT_HOME).ask("/memory/v1/search?q=port&conversation=c-none", LOCAL)
+    assert status == 404
 
 
 def found(count: int) -> list[Memory]:

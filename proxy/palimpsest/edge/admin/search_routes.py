@@ -10,6 +10,7 @@ from pydantic import Field
 from palimpsest.core.recall.trail import as_json
 from palimpsest.domain import Candidate, Query, Reach
 from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.conversation_routes import UNKNOWN_CONVERSATION
 from palimpsest.edge.admin.memory_routes import SpeakerName
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
@@ -23,6 +24,7 @@ MAX_RESULTS = 200
 DEPTH = 200
 FILTERED_DEPTH = 1000  # where role or period leave some of them out
 LIST = "results"
+NOTHING_YET = "nothing is stored yet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,13 +73,14 @@ class Results:
 class SearchRoutes(Routes):
     """The operation that searches."""
 
-    @operation("GET /search", f"Search as recall would, in the best {DEPTH} passages")
+    @operation("GET /search", f"Search as recall would, in the best {DEPTH} passages", missing="No such conversation.")
     async def search(self, call: Call[Search]) -> Results:
         asked = call.asked
         newest, begin = position_of(LIST, asked.cursor, 2)
         newest = newest or await self._database.ask(last_passage)
         is_filtered = bool(asked.role or asked.since or asked.until)
-        query = await self._query(asked)
+        if (query := await self._query(asked)) is None:
+            return Results(False, NOTHING_YET, False, 0, 0.0, [], None)
         recalled = await self._parts.retriever.recall(query, FILTERED_DEPTH if is_filtered else DEPTH)
         found = [one for one in recalled.candidates if one.memory.id <= newest and _is_meant(one, asked)]
         page, end = found[begin : begin + asked.limit], begin + asked.limit
@@ -92,8 +95,11 @@ class SearchRoutes(Routes):
             next=cursor_to(LIST, newest, end) if end < len(found) else None,
         )
 
-    async def _query(self, asked: Search) -> Query:
-        tenant = asked.tenant or self._parts.default_tenant or await self._only_tenant(asked.conversation)
+    async def _query(self, asked: Search) -> Query | None:
+        """What to look for; None: nothing is stored at all."""
+        tenant = asked.tenant or self._parts.default_tenant
+        if not tenant and not (tenant := await self._only_tenant(asked.conversation)):
+            return None
         reach = Reach.USER if asked.user else Reach.TENANT
         query = Query(tenant, "", asked.q, reach=reach, user=asked.user, scope=asked.scope)
         if not asked.conversation:
@@ -102,8 +108,13 @@ class SearchRoutes(Routes):
         return replace(query, conversation=asked.conversation, reach=Reach.CONVERSATION, lost=all_of_it)
 
     async def _only_tenant(self, conversation: str) -> str:
+        """The only tenant, of a conversation or of all; "" where none is stored yet."""
         names = await self._journal.tenants(conversation)
-        if len(names) != 1:
+        if not names and conversation and await self._journal.tenants():
+            raise Refused(404, UNKNOWN_CONVERSATION)
+        if not names:
+            return ""
+        if len(names) > 1:
             raise Refused(400, f"tenant is required: {len(names)} are stored; /memory/v1/tenants lists them")
         return names[0]
 
