@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -27,6 +29,18 @@ def demo(*command: str, **env: str) -> str:
 def plain(page: str) -> str:
     """Without spaces at line ends, and without the count that depends on how passages are cut."""
     return re.sub(r"… \d+ more lines *", "… more lines", re.sub(r" +$", "", page, flags=re.M))
+
+
+def test_on_the_page_the_conversation_shows_what_came_back_until_it_is_stopped() -> None:
+    program = [str(Path(sys.executable).with_name("palimpsest")), "demo", "--web"]
+    with subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        url = running.stdout.readline().rpartition(" ")[2].strip()
+        with urlopen(url) as answer:
+            page = answer.read().decode()
+        running.send_signal(signal.SIGINT)
+    assert "came back" in page and "7431" in page
+    assert running.returncode == 0
 
 
 def test_what_was_lost_comes_back_and_only_with_memory() -> None:

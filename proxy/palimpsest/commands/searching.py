@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from palimpsest.commands.open import path_of
+from palimpsest.commands.probe import address
 from palimpsest.console import terminal
 from palimpsest.console.arguments import (
     DONE,
@@ -111,10 +113,10 @@ def _search(given: argparse.Namespace) -> int:
 def _explain(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
 
-    explained = offline.run(
-        quiet_policy(given), lambda archive: archive.explain(given.named, given.number), keeps_to_secret=False
-    )
+    policy = quiet_policy(given)
+    explained = offline.run(policy, lambda archive: archive.explain(given.named, given.number), keeps_to_secret=False)
+    page = address(policy.listen) + path_of(explained.turn["key"]) if policy.page.enabled else ""
     out = terminal.console()
-    for part in terminal.explanation(explained.turn, explained.texts):
+    for part in terminal.explanation(explained.turn, explained.texts, page):
         out.print(part)
     return DONE

@@ -87,8 +87,13 @@ def models(every: Iterable[EmbeddingModel], chosen: EmbeddingModel) -> Renderabl
     return table
 
 
-def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[RenderableType]:
-    """One turn's decision, from its record; `texts` by occurrence: candidates that are missing have been forgotten."""
+def explanation(turn: Mapping[str, Any], texts: Mapping[int, str], page: str = "") -> Iterable[RenderableType]:
+    """
+    One turn's decision, from its record; `texts` by occurrence: candidates that are missing have been forgotten.
+
+    Args:
+        page: the address at which a running proxy shows it in a browser; "": none does.
+    """
     record = turn["explain"]
     pressure, budget, added = record.get("pressure", {}), record.get("budget", {}), record.get("added")
     query, gate, block, facts, early = (
@@ -126,7 +131,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
             ("facts left out", ", ".join(f"{many} {why}" for why, many in facts.get("left_out", {}).items())),
             ("added", f"{added['tokens']:,} tokens, {added['share']:.0%} of the client's own" if added else ""),
             ("note" if block else "nothing said", record.get("note") or ""),
-            ("in a browser", f"palimpsest open {turn['key']}"),
+            ("in a browser", page),
         ]
     )
     if candidates := record.get("candidates", ()):

@@ -26,7 +26,8 @@ def test_a_new_machine_is_fine_and_nothing_is_made(upstream: ScriptedUpstream, t
     status, found = doctor(tmp_path, "--upstream", upstream.url, OPENAI_API_KEY="sk-secret")
     assert status == 0
     everything = (
-        "settings,data folder,free space,secret,store,model,tokenizers,port,admin token,Claude Code,base URLs,"
+        "settings,data folder,free space,secret,store,model,tokenizers,port,admin token,page,Claude Code,base "
+        "URLs,"
         "upstream default,clock"
     )
     assert list(found) == everything.split(",")

@@ -24,6 +24,7 @@ async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) 
         *([await server.link(policy, environment)] if policy.server.url else await _memory_here(policy, environment)),
         machine.port(policy),
         machine.admin_token(policy, environment),
+        machine.page(policy),
         *clients.codex(policy, environment),
         clients.claude_code(policy, environment),
         *clients.unreachable_urls(environment, Path.cwd()),

@@ -50,6 +50,13 @@ def model(policy: ModelPolicy) -> Finding:
     )
 
 
+def page(policy: Policy) -> Finding:
+    """Where a running proxy shows what memory did."""
+    if not policy.page.enabled:
+        return ok("page", "off: page.enabled is false")
+    return ok("page", f"{address(policy.listen)}/memory/ while the proxy runs; palimpsest open opens it")
+
+
 def tokenizers() -> Finding:
     """Whether tokens can be counted; without that no request gets memory."""
     try:
