@@ -4,6 +4,8 @@ How much longer a request takes while people look at the page: requests with vie
 
     scripts/viewers.py [--viewers N] [--rounds N]
 
+It begins with the first page: how long it takes when nobody has looked yet, and from then on.
+
 Half of the viewers read the live stream, the other half leave it unread; each opens it again when it ends.
 """
 
@@ -27,6 +29,7 @@ VIEWERS = 20
 ROUNDS = 6  # of each: by turns, so that whatever else the machine does falls on both
 REQUESTS = 300  # of one round: some seconds, in which streams end and are opened again
 OF_CONVERSATION = 30
+PAGES = 21  # of the first page: one cold, the others for a median
 READ_BYTES = 1 << 16
 ASKED = b"GET /memory/live HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
 HANGING_SECONDS = 5.0  # longer than a stream is open
@@ -42,6 +45,7 @@ def main() -> int:
         with Proxy(Path(folder) / "data", f"{upstream.url}/v1") as proxy:
             seconds: dict[bool, list[float]] = {False: [], True: []}
             round_of(proxy)  # what is loaded late is loaded now
+            cold, *warm = [seconds_of_page(proxy) for _ in range(PAGES)]
             for _ in range(given.rounds):
                 seconds[False] += round_of(proxy)
                 over = threading.Event()
@@ -54,11 +58,23 @@ def main() -> int:
                 over.set()
                 for viewer in viewers:
                     viewer.join()
+    sys.stdout.write(
+        f"first page: {1000 * cold:.0f} ms when it is first asked for, then {1000 * median(warm):.0f} ms\n"
+    )
     for name, share in (("median", 0.5), ("95th percentile", 0.95)):
         bare, watched = (sorted(seconds[which])[int(share * len(seconds[which]))] for which in (False, True))
         sys.stdout.write(f"{name}: {watched / bare:.2f} times as long with {given.viewers} viewers\n")
     sys.stdout.write(f"{len(seconds[True])} requests of each; median without {1000 * median(seconds[False]):.1f} ms\n")
     return 0
+
+
+def seconds_of_page(proxy: Proxy) -> float:
+    """How long the first page takes."""
+    started = perf_counter()
+    answered = proxy.get("/memory/")
+    taken = perf_counter() - started
+    assert answered.status == 200, answered.status
+    return taken
 
 
 def round_of(proxy: Proxy) -> list[float]:
