@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from palimpsest.remote.memory import RemoteMemory
     from palimpsest.upstream.litellm_library import LiteLLMThread
 
+PAGE_SECONDS = 2.0  # after a start: loading takes half a second of a processor, which first requests go before
 EXPIRY_SECONDS = 0.5  # between looks whether a key has expired
 OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
 
@@ -220,6 +221,7 @@ class _Proxy:
                 memory.supervisor.start("kept", self._kept.courier.run)
             memory.supervisor.start("reload", self._reload.watch)
             memory.supervisor.start("expiry", self._watch_expiry)
+            memory.supervisor.start("page", self._prepare_page)
             gc.collect()
             sys.setswitchinterval(SWITCH_SECONDS)
             gc.set_threshold(GC_OBJECTS)
@@ -260,6 +262,12 @@ class _Proxy:
             if self._keys.active().keys() != self._active_keys:
                 self._renew()
             await asyncio.sleep(EXPIRY_SECONDS)
+
+    async def _prepare_page(self) -> None:
+        """Load the page behind the start, so that whoever opens it first need not wait for that."""
+        if self._reload.policy.page.enabled:
+            await asyncio.sleep(PAGE_SECONDS)
+            await self._api.prepare()
 
     def _renew(self) -> None:
         """Make a new generation by the keys and switches that are known now."""
@@ -359,8 +367,8 @@ class _Proxy:
         """The proxy's own endpoints."""
         readiness_probe = ReadinessProbe(self._state, lambda: self._draining.has_begun)
         probes = ProbeRoutes(readiness_probe, self._metrics, access, self_description(policy, self._environment))
-        api = LazyApplication(partial(self._admin_api, policy, access, readiness_probe, pipeline))
-        return [*probes.routes(), Route("/memory{rest:anything}", api)]
+        self._api = LazyApplication(partial(self._admin_api, policy, access, readiness_probe, pipeline))
+        return [*probes.routes(), Route("/memory{rest:anything}", self._api)]
 
     def _admin_api(
         self, policy: Policy, access: Access, readiness_probe: ReadinessProbe, pipeline: Pipeline
@@ -385,7 +393,7 @@ class _Proxy:
             return admin_api(parts, access, OPERATIONS)
         from palimpsest.features.page.application import application
 
-        return admin_api(parts, access, OPERATIONS, application)
+        return admin_api(parts, access, OPERATIONS, partial(application, secret=self._secret))
 
 
 def _share_an_account(policy: Policy, keyring: ProxyKeys) -> bool:

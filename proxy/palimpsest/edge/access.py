@@ -7,11 +7,11 @@ rebinding) is recognised by its `Host`; a reverse proxy that would let the world
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hmac import compare_digest
 
 from palimpsest.core.caller.credentials import is_local, secrets_of
-from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.proxy_keys import Key, ProxyKeys, digest_of
 from palimpsest.domain import RawHeaders
 from palimpsest.domain.frozen import frozen
 
@@ -53,7 +53,7 @@ class Access:
         if (key := self.keys.find(headers)) is not None:
             if key.users or key.scopes:
                 return Refusal(403, "this key is limited to some users or projects, and this path opens a whole tenant")
-            return Caller(key.tenant, key.read_only)
+            return _holder(key)
         if self.token is not None:
             return Refusal(401, "send the admin token as authorization: Bearer")
         if any(map(self.keys.is_ours, shown)):
@@ -63,6 +63,16 @@ class Access:
         if not is_local(headers):
             return Refusal(403, "ask from this machine, as http://127.0.0.1 or http://localhost, or set an admin token")
         return Caller()
+
+    def holders(self) -> Iterator[tuple[bytes, Caller]]:
+        """Whom the token and each key let in, by its hash (`proxy_keys.digest_of`)."""
+        if self.token is not None:
+            yield digest_of(self.token.encode()), Caller()
+        yield from ((digest, _holder(key)) for digest, key in self.keys.by_digest() if not (key.users or key.scopes))
+
+
+def _holder(key: Key) -> Caller:
+    return Caller(key.tenant, key.read_only)
 
 
 def _is_among(secret: str, shown: Iterable[bytes]) -> bool:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from palimpsest.features.page.application import FORM_BYTES, application
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.edge.access import Access
+from palimpsest.features.page.application import FORM_BYTES, LIVE_TURNS, application
 from palimpsest.features.page.views import VIEWS
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
-from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
+from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, SECRET, House
 from tests.edge.admin.conftest import inhabited, inhabited_database
 from tests.talking import Talk
 
 __all__ = ["inhabited", "inhabited_database"]
 
+PAGE = partial(application, secret=SECRET)
 OWN_FORM = {**LOCAL, "sec-fetch-site": "same-origin"}
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \x1b[31m \u202egnp.exe"
 
@@ -25,13 +31,13 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \x1b[31m \u202e
 @pytest.fixture
 def home(inhabited: Database) -> House:
     """On loopback, where nobody signs in."""
-    return House(inhabited, AT_HOME, page=application)
+    return House(inhabited, AT_HOME, page=PAGE)
 
 
 @pytest.fixture
 def house(inhabited: Database) -> House:
     """Bound to the world, with a token and the key of the first tenant."""
-    return House(inhabited, page=application)
+    return House(inhabited, page=PAGE)
 
 
 async def post(
@@ -90,7 +96,39 @@ async def test_a_session_opens_what_its_key_opens_and_ends_when_it_is_ended(hous
     assert "first in c-1" in text
     assert "not yours" not in text, "another tenant's"
     await post(house, "sign-out", {}, session)
-    assert (await house.ask("/memory/conversations", session))[0] == 401
+    assert b"Max-Age=0" in house.headers[b"set-cookie"], "the browser drops it"
+
+
+async def test_a_session_is_good_in_every_process_and_ends_with_its_token(house: House, inhabited: Database) -> None:
+    host = {"host": "proxy.example", "sec-fetch-site": "same-origin"}
+    await post(house, "sign-in", {"secret": "t0ken"}, host)
+    session = host | {"cookie": house.headers[b"set-cookie"].decode().partition(";")[0]}
+    for token, status in (("t0ken", 200), ("another", 401)):
+        other = House(inhabited, Access(token, ProxyKeys({}), is_loopback=False), page=PAGE)
+        assert (await other.ask("/memory/conversations", session))[0] == status
+
+
+async def test_an_empty_archive_can_be_searched_and_its_first_page_follows_what_comes(tmp_path: Path) -> None:
+    database = Database(tmp_path / "empty.db")
+    await database.open()
+    empty = House(database, AT_HOME, page=PAGE)
+    status, text = await empty.ask("/memory/search?q=port", LOCAL)
+    assert (status, "nothing is stored yet" in text) == (200, True)
+    status, text = await empty.ask("/memory/", LOCAL)
+    assert (status, 'data-live="/memory/live"' in text, "No request has passed yet" in text) == (200, True, True)
+    await database.close()
+
+
+@pytest.mark.slow
+async def test_what_passed_between_two_looks_is_counted(home: House, inhabited: Database) -> None:
+    talk = Talk(Journal(inhabited), "key:acme", "c-fast")
+    first = await talk.say("The first of many.")
+    for number in range(int(LIVE_TURNS) + 5):
+        await talk.say(f"Number {number}.")
+    seen = (first.turn.id, f"{first.turn.id}:9", "turn-erased")
+    answers = await asyncio.gather(*(home.ask(f"/memory/live?since={one}", LOCAL) for one in seen))
+    missed = [re.findall(r"<b>(\d+) requests passed", text) for _, text in answers]
+    assert missed == [["5"], ["14"], []], "since then; beside those before; what is not there counts nothing"
 
 
 async def test_forgetting_shows_first_what_would_go_and_erases_what_is_confirmed(home: House) -> None:

@@ -7,7 +7,7 @@ A key is found by its hash, so that how long a look-up takes tells nothing about
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import ItemsView, Mapping
 from types import MappingProxyType
 
 from palimpsest.core.caller.credentials import secret_in, secrets_of
@@ -71,6 +71,10 @@ class ProxyKeys:
     def of_digest(self, digest: bytes) -> Key | None:
         """The valid key with this hash."""
         return self._keys.get(digest)
+
+    def by_digest(self) -> ItemsView[bytes, Key]:
+        """All valid keys by their hash."""
+        return self._keys.items()
 
     def is_ours(self, credential: bytes) -> bool:
         """Whether a header value is a proxy key, even a revoked or expired one; such keys are never forwarded."""

@@ -31,8 +31,12 @@ class LazyApplication:
         self._build = build
         self._building: asyncio.Task[ASGIApp] | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def prepare(self) -> asyncio.Task[ASGIApp]:
+        """Begin to make it up, unless that was done."""
         if self._building is None:
             self._building = asyncio.create_task(asyncio.to_thread(self._build))
-        application = await asyncio.shield(self._building)
+        return self._building
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        application = await asyncio.shield(self.prepare())
         await application(scope, receive, send)

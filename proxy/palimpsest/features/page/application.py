@@ -8,9 +8,9 @@ run nothing but the page's own file and ask nobody but this host.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -23,12 +23,14 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from palimpsest.domain.frozen import frozen
+from palimpsest.edge.access import Caller
 from palimpsest.edge.admin.guard import Guard, UnknownPath
 from palimpsest.edge.admin.operation import PREFIX, Operation
+from palimpsest.edge.admin.paging import MAX_PAGE
 from palimpsest.edge.replies import json_reply
 from palimpsest.features.page.asking import Answer, Api
 from palimpsest.features.page.live import Feed
-from palimpsest.features.page.presentation import FILTERS
+from palimpsest.features.page.presentation import COMPACTIONS, FILTERS
 from palimpsest.features.page.sessions import SESSION_SECONDS, Sessions
 from palimpsest.features.page.views import ACTIONS, LIVE_TURNS, VIEWS, Action, View
 
@@ -36,6 +38,7 @@ ROOT = "/memory"
 COOKIE = "palimpsest_page"
 HERE = Path(__file__).parent
 FORM_BYTES = 1 << 16  # the longest names and words to look for need a tenth
+COUNTED_PAGES = 10  # of turns that passed between two looks: more than pass in a second
 COMPACTIONS_SHOWN = 5  # of one conversation, the newest, with their losses: some 50 kB each; others have their own page
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
@@ -46,40 +49,39 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 FORGET_FIELDS = ("tenant", "conversation", "turn", "user", "scope", "older_than", "matching")
-SIGN_IN, FOREIGN_FORM = (
+SIGN_IN, WRONG_SECRET, FOREIGN_FORM = (
     "This proxy needs its admin token or one of its keys here.",
+    "This is neither the admin token of this proxy nor a key that opens a whole tenant.",
     "This form was not sent from a page of this proxy; nothing was done.",
 )
 
 
 @frozen
 class Reader:
-    """Who reads: the request, and the key or token of the session."""
+    """Who reads: the request, and who signed in with it (None: nobody)."""
 
     request: Request
-    secret: str
+    caller: Caller | None
 
 
-def application(operations: Sequence[Operation[Any]], guard: Guard) -> ASGIApp:
-    """The page as one ASGI application; it answers everything below /memory but the API."""
-    return PageApplication(operations, guard).router()
+def application(operations: Sequence[Operation[Any]], guard: Guard, secret: bytes) -> ASGIApp:
+    """
+    The page as one ASGI application; it answers everything below /memory but the API.
+
+    Args:
+        secret: of the installation.
+    """
+    return PageApplication(operations, guard, Sessions(secret, guard.access, time.time)).router()
 
 
 class PageApplication:
     """Views and actions over the operations of the admin API."""
 
-    def __init__(self, operations: Sequence[Operation[Any]], guard: Guard) -> None:
+    def __init__(self, operations: Sequence[Operation[Any]], guard: Guard, sessions: Sessions) -> None:
         self._api = Api(operations, guard)
-        self._sessions = Sessions(time.time)
+        self._sessions = sessions
         self._feed = Feed()
-        self._templates = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters |= FILTERS
+        self._templates = templates()
 
     def router(self) -> Router:
         """All paths."""
@@ -119,7 +121,7 @@ class PageApplication:
 
     async def _losses(self, reader: Reader, turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The losses at the newest compactions, by turn."""
-        compactions = [one["turn"] for one in turns if one["event"].startswith("compaction:")]
+        compactions = [one["turn"] for one in turns if one["event"] in COMPACTIONS or one["is_cut"]]
         found = {}
         for turn in compactions[-COMPACTIONS_SHOWN:]:
             answer = await self._ask(reader, "GET", "/turns/{turn}/losses", {"turn": turn}, {})
@@ -129,19 +131,15 @@ class PageApplication:
 
     async def _live(self, request: Request) -> Response:
         reader = self._reader(request)
-        asked = {"limit": LIVE_TURNS}
         first = await self._ask(reader, "GET", "/turns", {}, {"limit": "1"})  # whether this reader may
         if first.status >= 400:
             return self._failed(reader, first)
         if self._feed.is_full:
             return self._shown(reader, "message.html", {"text": "As many pages are open as may be."}, 503)
 
-        async def rows() -> str:
-            answer = await self._ask(reader, "GET", "/turns", {}, asked)
-            turns = answer.value["turns"] if answer.status < 400 else []
-            return self._templates.get_template("rows.html").render(turns=turns, root=ROOT)
-
-        events = self._feed.events(reader.secret, rows)
+        turns = _LiveTurns(partial(self._ask, reader, "GET"), self._templates)
+        seen = request.headers.get("last-event-id") or request.query_params.get("since", "")
+        events = self._feed.events(reader.caller.tenant if reader.caller else "", seen, turns)
         return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
 
     async def _forget(self, request: Request) -> Response:
@@ -178,16 +176,15 @@ class PageApplication:
             return self._shown(reader, "sign_in.html", {"text": SIGN_IN})
         if not _is_own_form(request):
             return self._shown(reader, "message.html", {"text": FOREIGN_FORM}, 403)
-        secret = (await _form(request)).get("secret", "").strip()
-        tried = await self._ask(Reader(request, secret), "GET", "/turns", {}, {"limit": "1"})
-        if tried.status >= 400:
-            return self._shown(reader, "sign_in.html", {"text": tried.error}, tried.status)
+        session = self._sessions.begin((await _form(request)).get("secret", "").strip())
+        if not session:
+            return self._shown(reader, "sign_in.html", {"text": WRONG_SECRET}, 401)
         response = RedirectResponse(f"{ROOT}/", 303)
         is_secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
         response.set_cookie(
             COOKIE,
-            self._sessions.begin(secret),
-            max_age=int(SESSION_SECONDS),
+            session,
+            max_age=SESSION_SECONDS,
             path=ROOT,
             httponly=True,
             samesite="strict",
@@ -196,7 +193,6 @@ class PageApplication:
         return response
 
     async def _sign_out(self, request: Request) -> Response:
-        self._sessions.end(request.cookies.get(COOKIE, ""))
         response = RedirectResponse(f"{ROOT}/sign-in", 303)
         response.delete_cookie(COOKIE, path=ROOT)
         return response
@@ -210,23 +206,78 @@ class PageApplication:
         await response(scope, receive, send)
 
     def _reader(self, request: Request) -> Reader:
-        return Reader(request, self._sessions.secret(request.cookies.get(COOKIE, "")))
+        return Reader(request, self._sessions.caller(request.cookies.get(COOKIE, "")))
 
     async def _ask(
         self, reader: Reader, method: str, path: str, in_path: Mapping[str, str], given: Mapping[str, Any]
     ) -> Answer:
-        return await self._api.ask(reader.request, reader.secret, (method, path), in_path, given)
+        return await self._api.ask(reader.request, reader.caller, (method, path), in_path, given)
 
     def _failed(self, reader: Reader, answer: Answer) -> Response:
-        if answer.status == 401 or (answer.status == 403 and not reader.secret):
-            return self._shown(reader, "sign_in.html", {"text": answer.error if reader.secret else SIGN_IN}, 401)
+        if answer.status == 401 or (answer.status == 403 and not reader.caller):
+            return self._shown(reader, "sign_in.html", {"text": SIGN_IN}, 401)
         return self._shown(reader, "message.html", {"text": answer.error}, answer.status)
 
     def _shown(self, reader: Reader, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
         query = _Query((name, value) for name, value in reader.request.query_params.items() if name != "format")
-        always = {"root": ROOT, "path": reader.request.url.path, "query": query, "is_signed_in": bool(reader.secret)}
+        always = {"path": reader.request.url.path, "query": query, "is_signed_in": reader.caller is not None}
         text = self._templates.get_template(template).render(always | {"now": datetime.now(UTC)} | dict(values))
         return Response(text, status, HEADERS, "text/html")
+
+
+class _LiveTurns:
+    """The turns of the live stream, as the API lists them."""
+
+    def __init__(self, ask: Callable[..., Awaitable[Answer]], templates: Environment) -> None:
+        self._ask = ask
+        self._templates = templates
+
+    async def newest(self) -> tuple[Sequence[Mapping[str, Any]], str]:
+        """See `Turns`."""
+        return await self._page({"limit": LIVE_TURNS})
+
+    async def between(self, turn: str, cursor: str) -> int:
+        """See `Turns`; 0 where that turn was erased, and no more than it looks through."""
+        if (await self._ask("/turns/{turn}", {"turn": turn}, {})).status >= 400:
+            return 0
+        found = 0
+        for _ in range(COUNTED_PAGES):
+            listed, cursor = await self._page({"limit": str(MAX_PAGE), "cursor": cursor})
+            names = [one["turn"] for one in listed]
+            if turn in names or not cursor:
+                return found + (names.index(turn) if turn in names else 0)
+            found += len(names)
+        return found
+
+    async def _page(self, given: Mapping[str, str]) -> tuple[Sequence[Mapping[str, Any]], str]:
+        answer = await self._ask("/turns", {}, given)
+        return (answer.value["turns"], answer.value["next"] or "") if answer.status < 400 else ([], "")
+
+    def rows(self, turns: Sequence[Mapping[str, Any]]) -> str:
+        """See `Turns`."""
+        return self._templates.get_template("rows.html").render(turns=turns)
+
+    def missed(self, count: int) -> str:
+        """See `Turns`."""
+        return self._templates.get_template("missed.html").render(count=count) if count else ""
+
+
+@cache
+def templates() -> Environment:
+    """All templates, compiled once for the process."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= FILTERS
+    made.globals |= {"root": ROOT, "compactions": COMPACTIONS}
+    for name in made.list_templates():
+        made.get_template(name)
+    return made
 
 
 def _is_own_form(request: Request) -> bool:

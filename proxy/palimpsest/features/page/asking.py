@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from palimpsest.domain.frozen import frozen
+from palimpsest.edge.access import Caller
 from palimpsest.edge.admin.guard import Guard
 from palimpsest.edge.admin.operation import JSON, Operation
 
@@ -41,7 +42,7 @@ class Api:
     async def ask(
         self,
         request: Request,
-        secret: str,
+        caller: Caller | None,
         place: tuple[str, str],
         in_path: Mapping[str, str],
         given: Mapping[str, Any],
@@ -51,14 +52,12 @@ class Api:
 
         Args:
             request: the reader's, whose `Host` is checked like any other.
-            secret: the key or token with which the reader signed in; "": none.
+            caller: who signed in; None: nobody did.
             place: method and path of the operation.
             given: its query, or the fields of its body.
         """
         operation = self._operations[place]
         shown = [(name, value) for name, value in request.scope["headers"] if name not in (b"authorization", b"cookie")]
-        if secret:
-            shown.append((b"authorization", b"Bearer " + secret.encode()))
         has_body = operation.body == JSON
         body = orjson.dumps({**given}) if has_body else b""
 
@@ -72,5 +71,5 @@ class Api:
             "query_string": b"" if has_body else urlencode(given).encode(),
             "headers": shown,
         }
-        response = await self._guard.answer(operation, Request(scope, receive))
+        response = await self._guard.answer(operation, Request(scope, receive), caller)
         return Answer(response.status_code, orjson.loads(response.body))

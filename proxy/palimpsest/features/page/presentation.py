@@ -56,6 +56,11 @@ def rebuild(name: str | None) -> str:
     return "" if name is None else REBUILDS.get(name, name)
 
 
+def size(turn: Mapping[str, Any]) -> int:
+    """Tokens of a request, with those that stayed behind."""
+    return int(turn["prompt_tokens"] or 0) + int(turn["trimmed_tokens"])
+
+
 def combined(query: Mapping[str, str], **more: str) -> str:
     """A query with other values, as it stands in an address."""
     return urlencode({**query, **more})
@@ -68,4 +73,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "event": event,
     "rebuild": rebuild,
     "combined": combined,
+    "size": size,
 }
+COMPACTIONS = frozenset(event.value for event in Event if event.is_compaction)

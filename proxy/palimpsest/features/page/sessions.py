@@ -1,43 +1,63 @@
 """
-Sessions of the page's readers: which key or token a browser signed in with, by the value of a cookie.
+Sessions of the page's readers, as the value of a cookie: until when it is good, and for which key or token.
 
-They are kept in memory, and each request shows its key anew, so that a key that is revoked opens nothing from then on.
-Who signed in has to do so again after a restart.
+Nothing is kept of it here, so that any process with the same secret reads it. A keyed hash binds it to the key or the
+token: one that is changed or revoked opens nothing from then on.
 """
 
 from __future__ import annotations
 
-import secrets
+import hashlib
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
+from hmac import compare_digest
 
-SESSION_SECONDS = 12 * 3600.0  # a working day
-MOST_SESSIONS = 1_000  # the oldest ends before there are more
-NAME_BYTES = 32
+from palimpsest.core.caller.proxy_keys import digest_of
+from palimpsest.edge.access import Access, Caller
+
+SESSION_SECONDS = 12 * 3600  # a working day
+VERSION = 1
+TAG_BYTES = 32  # of a hash that nobody guesses
+KEY_BYTES = 64  # the most that the hash takes
+_FIELDS = struct.Struct("!BI")  # version, good until as Unix seconds
+_PURPOSE = b"page session"
 
 
 class Sessions:
-    """Keys and tokens by the value of a cookie."""
+    """Cookies that let their holders in."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, secret: bytes, access: Access, clock: Callable[[], float]) -> None:
+        """
+        Args:
+            secret: of the installation.
+        """
+        self._key = secret[:KEY_BYTES]
+        self._access = access
         self._clock = clock
-        self._open: dict[str, tuple[str, float]] = {}
 
     def begin(self, secret: str) -> str:
-        """The value of the cookie for a new session."""
-        while len(self._open) >= MOST_SESSIONS:
-            del self._open[next(iter(self._open))]
-        name = secrets.token_urlsafe(NAME_BYTES)
-        self._open[name] = secret, self._clock() + SESSION_SECONDS
-        return name
+        """The value of a cookie for whoever shows this key or token; "" where it opens nothing here."""
+        wanted = digest_of(secret.encode())
+        if not any(compare_digest(wanted, digest) for digest, _ in self._access.holders()):
+            return ""
+        fields = _FIELDS.pack(VERSION, int(self._clock()) + SESSION_SECONDS)
+        return urlsafe_b64encode(fields + self._tag(fields, wanted)).decode().rstrip("=")
 
-    def secret(self, name: str) -> str:
-        """The key or token of a session; "" where there is none, or it is over."""
-        secret, until = self._open.get(name, ("", 0.0))
-        if until > self._clock():
-            return secret
-        self._open.pop(name, None)
-        return ""
+    def caller(self, cookie: str) -> Caller | None:
+        """Whom a cookie lets in; None: nobody, or it is out of date."""
+        try:
+            sealed = urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4))
+        except ValueError:
+            return None
+        fields, tag = sealed[: _FIELDS.size], sealed[_FIELDS.size :]
+        if len(fields) < _FIELDS.size:
+            return None
+        version, until = _FIELDS.unpack(fields)
+        if version != VERSION or until <= self._clock():
+            return None
+        holders = self._access.holders()
+        return next((who for digest, who in holders if compare_digest(tag, self._tag(fields, digest))), None)
 
-    def end(self, name: str) -> None:
-        """Forget a session."""
-        self._open.pop(name, None)
+    def _tag(self, fields: bytes, digest: bytes) -> bytes:
+        return hashlib.blake2b(fields + digest, key=self._key, person=_PURPOSE, digest_size=TAG_BYTES).digest()

@@ -80,6 +80,14 @@ VIEWS = (
         shows_losses=True,
     ),
     View(
+        "/conversations/{conversation}/work",
+        "work.html",
+        (
+            Source("conversation", "/conversations/{conversation}"),
+            Source("work", "/conversations/{conversation}/work"),
+        ),
+    ),
+    View(
         "/turns/{turn}",
         "turn.html",
         (Source("turn", "/turns/{turn}"), Source("loss", "/turns/{turn}/losses")),
