@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
-from palimpsest.wire.message import read_message
+from palimpsest.wire.message import OWN_PREFIX, read_message
 from palimpsest.wire.storage_codec import from_stored, to_stored
 
 
@@ -86,6 +86,14 @@ def test_inlined_media_become_reference_and_hash() -> None:
         {"type": "input_audio", "input_audio": {"data": reference, "format": "wav"}},
         {"type": "text", "text": "data:text;base64,not media"},
     ]
+
+
+def test_what_a_provider_compacted_becomes_a_hash_and_our_own_reference_stays() -> None:
+    held = OWN_PREFIX + "AWgnUABoRfUAc2VjcmV0LW51bWJlcg"
+    items = [{"type": "compaction", "encrypted_content": text} for text in (held, "c2VjcmV0")]
+    ours, theirs = there_and_back({"role": "assistant", "content": items})["content"]
+    assert ours["encrypted_content"] == held
+    assert theirs["encrypted_content"].startswith("sha256:")
 
 
 def test_credentials_are_cleaned_wherever_they_stand() -> None:

@@ -166,7 +166,7 @@ def test_a_cut_is_an_event_of_its_conversation_and_its_page_says_what_stayed_beh
     page = house.page(cut)
     assert "What stayed behind" in page and "from this request on" in page and "<del>" in page
     conversation = house.proxy.get(f"/memory/conversations/{cut.said('conversation')}").body.decode()
-    assert re.search(r"the window was full: [\d,]+ tokens stayed behind", conversation)
+    assert re.search(r"the window was full: [\d,]+ tokens stay behind from here on", conversation)
     later = house.losses(answered)
     assert (later["cut"], later["removed_messages"]) == (cut.said("turn"), 0), "the same cut, and nothing new"
     assert f"turns/{cut.said('turn')}" in house.page(answered)
