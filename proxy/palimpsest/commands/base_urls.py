@@ -1,6 +1,4 @@
-"""
-Base URLs that lead to this machine, in shell files, in clients' settings and in the environment, and who answers there.
-"""
+"""Base URLs that lead to this machine, in shell files, clients' settings and variables, and who answers there."""
 
 from __future__ import annotations
 

@@ -23,10 +23,7 @@ class Child:
 
     @contextmanager
     def signalled(self) -> Iterator[None]:
-        """
-        Pass signals on to the command; one that comes before it runs raises `SystemExit`, and leaves the context in
-        order.
-        """
+        """Pass signals on to the command; one that comes before it runs raises `SystemExit`."""
         heard = {*PASSED_ON, *FROM_THE_TERMINAL}
         if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup
             heard.discard(signal.SIGHUP)

@@ -105,9 +105,7 @@ async def _serve() -> None:
 
 @asynccontextmanager
 async def running_demo() -> AsyncIterator[tuple[str, asyncio.Task[None], DemoRun]]:
-    """
-    Run the conversation through a proxy that still runs meanwhile: base URL, task, results. Its store is deleted then.
-    """
+    """Run the conversation through a proxy that still runs meanwhile: base URL, task, results. Its store is deleted."""
     talk = read_yaml(shipped("demo.yaml"))
     received: list[Json] = []
     history: list[Json] = [{"role": "system", "content": talk["system"]}]

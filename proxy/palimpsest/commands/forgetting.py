@@ -1,6 +1,4 @@
-"""
-The commands that take things out of the archive: `forget`, `retire`, `unretire`, and `receipt`, which verifies one.
-"""
+"""Commands that take things out of the archive: `forget`, `retire`, `unretire`; and `receipt`, which verifies one."""
 
 from __future__ import annotations
 

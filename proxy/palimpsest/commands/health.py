@@ -1,6 +1,4 @@
-"""
-`palimpsest doctor`, `healthcheck`, `check-config`, `settings`, `openapi`: whether the proxy is well, and what it knows.
-"""
+"""`palimpsest doctor`, `healthcheck`, `check-config`, `settings`, `openapi`: whether the proxy is well."""
 
 from __future__ import annotations
 

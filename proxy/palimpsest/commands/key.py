@@ -1,6 +1,4 @@
-"""
-`palimpsest key`: make, list and revoke keys that callers present to the proxy. Running proxies know it within a second.
-"""
+"""`palimpsest key`: make, list and revoke keys for callers of the proxy. It takes effect within a second."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-`palimpsest open`: the page of the running proxy, in a browser. No token stands in an address: the page asks for it.
-"""
+"""`palimpsest open`: the page of the running proxy, in a browser. No token stands in an address."""
 
 from __future__ import annotations
 

@@ -88,9 +88,7 @@ def address(listen: ListenPolicy) -> str:
 
 
 def try_listening(listen: ListenPolicy) -> int:
-    """
-    Check that the address is free, by listening for a moment (else `OSError`); returns the port, a free one for 0.
-    """
+    """Check that the address is free, by listening for a moment (else `OSError`); returns the port."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     with socket.create_server((listen.host, listen.port), family=family) as listening:
         port: int = listening.getsockname()[1]

@@ -136,13 +136,13 @@ def _counted(tokens: int | None) -> str:
 
 def _causes(row: Mapping[str, Any]) -> Text:
     """Why prompts were not read from the cache, each with its count."""
-    told = Text()
+    text = Text()
     for cause, many in (*row["rebuilds"].items(), (UNKNOWN, row["unknown"])):
         if many:
-            told.append(", " if told else "")
+            text.append(", " if text else "")
             is_loud = cause == Rebuild.UNEXPECTED
-            told.append(f"{str(cause).upper() if is_loud else cause} {many:,}", style=LOUD if is_loud else "")
-    return told
+            text.append(f"{str(cause).upper() if is_loud else cause} {many:,}", style=LOUD if is_loud else "")
+    return text
 
 
 def _rebuilds(rows: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
@@ -159,7 +159,7 @@ def _rebuilds(rows: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
         style = LOUD if cause is Rebuild.UNEXPECTED and times[cause] else ""
         table.add_row(words, f"{times[cause]:,}", f"{tokens[cause]:,}", style=style)
     requests, unknown = sum(row["requests"] for row in rows), sum(row["unknown"] for row in rows)
-    told = sum(row["cache_told"] for row in rows)
+    counted = sum(row["cache_told"] for row in rows)
     lines: list[RenderableType] = [table]
     if unknown:
         lines.append(
@@ -169,6 +169,8 @@ def _rebuilds(rows: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
                 "stream_options.include_usage)"
             )
         )
-    if 0 < told < requests:
-        lines.append(Text(f"\nprompts, from cache, written to it: of those that were counted, {told:,} with a cache"))
+    if 0 < counted < requests:
+        lines.append(
+            Text(f"\nprompts, from cache, written to it: of those that were counted, {counted:,} with a cache")
+        )
     return lines

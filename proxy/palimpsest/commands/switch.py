@@ -1,6 +1,4 @@
-"""
-`palimpsest enable` and `palimpsest disable`: memory on and off while proxies run, in all of them, also after a restart.
-"""
+"""`palimpsest enable` and `disable`: memory on and off in all proxies that run, also after a restart."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The watching of a running proxy: its figures on the terminal, renewed every few seconds (`palimpsest stats --watch`).
-"""
+"""The watching of a running proxy: its figures, renewed every few seconds (`palimpsest stats --watch`)."""
 
 from __future__ import annotations
 

@@ -141,10 +141,7 @@ class Commands:
         return f"looking for {which} of {named}: not found in {self.database.place}"
 
     async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
-        """
-        Search as recall would; where its gate admits nothing, also without. "" as tenant: the conversation's, or the
-        only one.
-        """
+        """Search as recall would, and if its gate admits nothing also without. No tenant: the only one there is."""
         tenant = tenant or await self._tenant_of(conversation)
         query = Query(tenant, "", text, reach=Reach.TENANT)
         if conversation:

@@ -1,6 +1,4 @@
-"""
-What a request cost: what memory added to its prompt, what its provider counted, and what became of the prefix cache.
-"""
+"""What a request cost: what memory added, what the provider counted, and what became of the prefix cache."""
 
 from __future__ import annotations
 

@@ -95,9 +95,7 @@ class ToolError(PalimpsestError):
 
 @contextmanager
 def faults(kinds: type[Exception] | tuple[type[Exception], ...], doing: str) -> Iterator[None]:
-    """
-    Translate an adapter's own exceptions at its border into `MemoryFault`, whose text begins with what was being done.
-    """
+    """Translate an adapter's own exceptions at its border into a `MemoryFault` that says what was being done."""
     try:
         yield
     except kinds as cause:

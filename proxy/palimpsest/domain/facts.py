@@ -1,6 +1,4 @@
-"""
-Facts: what a message states that can stand alone, as a value of one slot of one subject; and those that are current.
-"""
+"""Facts: what a message states that can stand alone, as a value of one slot of one subject."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The decorator of value types, dataclasses that the type checker keeps from being changed; and what of them is shown.
-"""
+"""The decorator of value types, which the type checker keeps from being changed; and what of them is shown."""
 
 from __future__ import annotations
 

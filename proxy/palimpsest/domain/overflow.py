@@ -1,6 +1,4 @@
-"""
-Overflow: what of a request does not go upstream because the conversation has outgrown the model's window.
-"""
+"""Overflow: what of a request stays behind because the conversation has outgrown the model's window."""
 
 from __future__ import annotations
 

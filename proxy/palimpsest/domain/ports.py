@@ -88,7 +88,7 @@ class Listener(Protocol):
 
     async def committed(self) -> Mapping[str, str | int]:
         """
-        Wait until what `finish` handed over is committed, or that takes too long: what the log line says of the answer.
+        Wait until what `finish` handed over is committed, or that takes too long: what the log says of the answer.
         """
 
 
@@ -112,14 +112,10 @@ class Wire(Protocol):
         """
 
     def render(self, chat: Chat, insertions: Sequence[Insertion]) -> bytes:
-        """
-        The body with text added to its messages, else the client's very bytes; `WireError`: its meaning is in doubt.
-        """
+        """The body with text added to its messages, else the client's bytes; `WireError`: its meaning is in doubt."""
 
     def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
-        """
-        Read the recorded payloads of an answer, events if `streamed`, else the pieces of one JSON body; never raises.
-        """
+        """Read the payloads of an answer, events if `streamed`, else the pieces of one JSON body; never raises."""
 
 
 Body = bytes | AsyncIterator[bytes]

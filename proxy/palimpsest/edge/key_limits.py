@@ -1,6 +1,4 @@
-"""
-The limits of a key: the users and projects that its requests may name. Others are refused before anything is forwarded.
-"""
+"""The limits of a key: the users and projects that its requests may name. Others are not forwarded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Answers of the proxy in the provider's place, and answers of the provider's that it opens, as the relay takes them.
-"""
+"""Answers of the proxy in the provider's place, and answers of the provider's that it opens."""
 
 from __future__ import annotations
 

@@ -42,9 +42,7 @@ async def tunnel(scope: Scope, answer: UpgradedAnswer) -> None:
 
 
 def open_tunnel(scope: Scope, answer: UpgradedAnswer, early: bytes) -> asyncio.Transport:
-    """
-    Send the client the upstream's 101, and what is to follow it; returns the client's connection. Raises as `tunnel`.
-    """
+    """Send the client the upstream's 101, and what follows it; returns the client's connection. Raises as `tunnel`."""
     if not can_switch(scope):
         raise UpstreamUnreachable("passing a WebSocket: this server cannot; run palimpsest serve")
     client: asyncio.Transport = scope["extensions"][SWITCH]()

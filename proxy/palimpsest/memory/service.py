@@ -350,14 +350,14 @@ class MemoryService:
         yield from self.follower.troubles
         yield from self.archivist.troubles
         yield from self._indexer.troubles if self._indexer else ()
-        told = (
+        reasons = (
             (bool(self.archive.database.replaced), REPLACED),
             (pending is None, SILENT),
             (self.model.ready and (pending or 0) >= BEHIND, _behind(pending or 0)),
             (self.model.is_loading, LOADING),
             (not self.model.ready and not self.model.is_loading, MISSING),
         )
-        yield from (words for holds, words in told if holds)
+        yield from (words for holds, words in reasons if holds)
         yield from filter(None, (self.windows.trouble, self._uncounted))
 
     def _concerns(self) -> Iterator[str]:

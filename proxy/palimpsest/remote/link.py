@@ -116,7 +116,7 @@ def tenant_at(policy: Policy, environment: Mapping[str, str]) -> str:
 def _words(said: bytes) -> str:
     """Why it refused, where it says so in the shape of our errors."""
     try:
-        told = orjson.loads(said)["error"]
-        return str(told["message"] if isinstance(told, dict) else told)
+        problem = orjson.loads(said)["error"]
+        return str(problem["message"] if isinstance(problem, dict) else problem)
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return ""

@@ -53,13 +53,13 @@ class RemoteMemory:
         waiting, trouble = self.courier.waiting, self.courier.trouble
         if trouble is not None:
             where = "refuses" if isinstance(trouble, Denied) else "is away"
-            told = f"the machine that keeps the memory {where}: {trouble}"
+            text = f"the machine that keeps the memory {where}: {trouble}"
         elif self.courier.is_behind:
-            told = f"{self.url} is back, and is brought what it missed"
+            text = f"{self.url} is back, and is brought what it missed"
         else:
             return MemoryState("ready", "off", waiting)
         waits = f"; {waiting} turns wait here for it" if waiting else ""
-        return MemoryState("failed", "off", waiting, (told + waits,))
+        return MemoryState("failed", "off", waiting, (text + waits,))
 
     async def prepare(self, turn: str, envelope: bytes) -> bytes | None:
         """What is to be added to a request; None: nobody can tell now."""

@@ -24,8 +24,8 @@ TOLD_OF_ANSWERS = (b"content-type", b"content-encoding")
 
 def naming(headers: Mapping[str, str], signals: Signals) -> list[tuple[str, str]]:
     """The headers of a request by which memory tells whose it is, and what it belongs to; none is a credential."""
-    told = signals.header_names | ALSO_TOLD
-    return [(name, value) for name, value in headers.items() if name in told or name.startswith(OURS)]
+    names = signals.header_names | ALSO_TOLD
+    return [(name, value) for name, value in headers.items() if name in names or name.startswith(OURS)]
 
 
 class Recorder:
@@ -78,8 +78,8 @@ class Recorder:
         """The whole turn."""
         ending = Ending.TOO_LARGE if ending is Ending.COMPLETE and self._is_too_large else ending
         heads = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers]
-        told = {"request_bytes": len(self._body), "status": self._status, "answer_headers": heads, "ending": ending}
-        return seal(self._head | told, self._body, bytes(self._heard))
+        tail = {"request_bytes": len(self._body), "status": self._status, "answer_headers": heads, "ending": ending}
+        return seal(self._head | tail, self._body, bytes(self._heard))
 
     async def committed(self) -> Mapping[str, str | int]:
         """Wait until the turn is on the disk here, and a moment for it to be brought."""

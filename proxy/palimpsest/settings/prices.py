@@ -1,6 +1,4 @@
-"""
-Prices and providers of language models, read from the files of the litellm package, as importing it takes seconds.
-"""
+"""Prices and providers of language models, from the litellm package's files: importing it takes seconds."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ class Source:
 
     def hand_over(self) -> dict[str, str]:
         """Environment variables that make `handed_over` return this in another process."""
-        told = {"files": [str(file) for file in self.files], "flags": dict(self.flags)}
-        return {SOURCE_ENV: json.dumps(told)}
+        stated = {"files": [str(file) for file in self.files], "flags": dict(self.flags)}
+        return {SOURCE_ENV: json.dumps(stated)}
 
 
 NO_SOURCE = Source()
@@ -87,8 +87,8 @@ def source_of(
 
 def handed_over(environment: Mapping[str, str]) -> Source:
     """The source that a start passed to this process; without one nothing is read anew."""
-    told = json.loads(environment.get(SOURCE_ENV) or "{}")
-    return Source(tuple(map(Path, told.get("files", ()))), told.get("flags", {}))
+    stated = json.loads(environment.get(SOURCE_ENV) or "{}")
+    return Source(tuple(map(Path, stated.get("files", ()))), stated.get("flags", {}))
 
 
 @frozen
@@ -101,9 +101,7 @@ class Comparison:
 
 
 def compare(running: Policy, loaded: Policy) -> Comparison:
-    """
-    What a newly read policy changes in the one that runs; `PolicyError`: with what waits for a restart it is refused.
-    """
+    """What a new policy changes in the one that runs; `PolicyError`: with what waits for a restart it is refused."""
     tree, before = (policy.model_dump(mode="json") for policy in (loaded, running))
     waiting = tuple(
         path for path in AT_RESTART if _at(tree, path) != _at(before, path) and not _is_any_port(tree, path)

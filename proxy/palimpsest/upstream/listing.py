@@ -49,9 +49,7 @@ class ModelList:
         return len(those) > 1 or any(upstream.litellm for upstream in those)
 
     async def answer(self, api: Api, headers: RawHeaders, ask: Ask) -> UpstreamAnswer:
-        """
-        The lists of all upstreams as one, without those that fail; if all do, the first one's answer, or its failure.
-        """
+        """The lists of all upstreams as one, without those that fail; if all do, the first one's answer or failure."""
         those = serving(self._upstreams, api)
         plain = [header for header in headers if header[0] not in _NOT_ASKED]
         answers = await asyncio.gather(*(_models_of(ask, upstream, plain) for upstream in those))

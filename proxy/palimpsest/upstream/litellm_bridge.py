@@ -150,10 +150,7 @@ async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> 
 
 
 async def after_first_chunk(stream: Any) -> Any:
-    """
-    Wait for the first chunk of a stream, before which LiteLLM may not have asked, and return all; `ConnectionError`:
-    none.
-    """
+    """Wait for a stream's first chunk, before which LiteLLM may not have asked; `ConnectionError`: it had none."""
     try:
         first = await anext(aiter(stream))
     except StopAsyncIteration:  # out of an async generator it would be a RuntimeError

@@ -46,8 +46,8 @@ def account_of(payloads: Sequence[bytes], streamed: bool) -> Account:
                 continue
             named |= {name: text for name in ("id", "model") if isinstance(text := part.get(name), str) and text}
             reasons |= dict.fromkeys(_reasons(part))
-            if isinstance(told := part.get("usage"), dict):
-                usage |= {name: value for name, value in told.items() if value is not None}
+            if isinstance(counts := part.get("usage"), dict):
+                usage |= {name: value for name, value in counts.items() if value is not None}
     return Account(named.get("id", ""), named.get("model", ""), tuple(reasons), **_tokens(usage))
 
 
@@ -80,8 +80,8 @@ def _tokens(usage: Json) -> Mapping[str, int | None]:
 
 def _first_object(usage: Json, *names: str) -> Json:
     found: Any = next((usage[name] for name in names if isinstance(usage.get(name), dict)), {})
-    told: Json = found
-    return told
+    whole: Json = found
+    return whole
 
 
 def _count(usage: Json, *names: str) -> int | None:

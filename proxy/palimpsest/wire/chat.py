@@ -69,8 +69,8 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
 def _tool_names(raw: Json) -> Iterator[str]:
     """The names of all tools and functions of a request."""
     for tool in objects(raw.get("tools")):
-        told = tool.get("function", tool.get("custom"))
-        if isinstance(told, dict) and isinstance(name := told.get("name"), str):
+        definition = tool.get("function", tool.get("custom"))
+        if isinstance(definition, dict) and isinstance(name := definition.get("name"), str):
             yield name
     for function in objects(raw.get("functions")):
         if isinstance(name := function.get("name"), str):

@@ -1,6 +1,4 @@
-"""
-Requests for a compaction (`/v1/responses/compact`): read like others of their wire, except for their purpose.
-"""
+"""Requests for a compaction (`/v1/responses/compact`): read like others of their wire, except for their purpose."""
 
 from __future__ import annotations
 

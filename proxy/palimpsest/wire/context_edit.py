@@ -58,10 +58,7 @@ def context_edit(chat: Chat) -> ContextEdit | None:
 
 
 def compacted_body(body: bytes, text: str) -> bytes:
-    """
-    The request with a message for all but its last, or a call and its results, without the edit; `WireError` as
-    `splice`.
-    """
+    """The request with a message for its history, but its last message, without the edit; `WireError` as `splice`."""
     try:
         told = body.decode()
         spans = spans_of(told, "messages")

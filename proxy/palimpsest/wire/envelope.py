@@ -1,6 +1,4 @@
-"""
-Envelopes: a JSON object on one line, and bytes behind it that are nobody's to change. What proxies tell each other.
-"""
+"""Envelopes that proxies send each other: a JSON object on one line, and bytes behind it that nobody changes."""
 
 from __future__ import annotations
 

@@ -252,9 +252,9 @@ class _PartTexts:
         legacy = raw.get("function_call")
         listed: Sequence[Json] = [*calls, {"function": legacy}] if isinstance(legacy, dict) else calls
         for call in listed:
-            told = call.get("function", call.get("custom"))
-            told = told if isinstance(told, dict) else {}
-            self._call(call.get("id"), told.get("name"), told.get("arguments", told.get("input", "")))
+            definition = call.get("function", call.get("custom"))
+            definition = definition if isinstance(definition, dict) else {}
+            self._call(call.get("id"), definition.get("name"), definition.get("arguments", definition.get("input", "")))
 
 
 def _quoted(part: Json) -> str | list[Any] | None:

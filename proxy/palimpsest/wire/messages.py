@@ -82,9 +82,7 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
 
 
 def _first_read(further: Sequence[Any], start: int = 0) -> int:
-    """
-    Index of the first message that the provider reads, behind its own compaction; 0: there is none from `start` on.
-    """
+    """Index of the first message that the provider reads, behind its own compaction; 0: none from `start` on."""
     for at in range(len(further) - 1, -1, -1):
         said = further[at]
         if start + at and isinstance(said, dict) and any(map(compacted, objects(said.get("content")))):

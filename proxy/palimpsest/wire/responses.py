@@ -74,11 +74,11 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
 
 def _instructions(raw: Json) -> Iterator[Message]:
     """What a request says beside its items; only a text, or items as they stand in the input."""
-    told = raw.get("instructions")
-    if isinstance(told, str) and told:
-        yield read_message({"role": "system", "content": told})
-    elif isinstance(told, list):
-        for _, message in messages_of(told):
+    raw_instructions = raw.get("instructions")
+    if isinstance(raw_instructions, str) and raw_instructions:
+        yield read_message({"role": "system", "content": raw_instructions})
+    elif isinstance(raw_instructions, list):
+        for _, message in messages_of(raw_instructions):
             yield message
 
 
@@ -165,10 +165,7 @@ _FIELDS = {
 
 
 def messages_of(items: Any) -> tuple[Placed, ...]:
-    """
-    Read a list of items, or a text, which is one message of the user's; `WireError`: it is neither, or holds something
-    else.
-    """
+    """Read a list of items, or a text, which is a user's message; `WireError`: it is neither, or holds no items."""
     if isinstance(items, str):
         return ((0, read_message({"role": "user", "content": items})),)
     if not isinstance(items, list):
@@ -177,10 +174,7 @@ def messages_of(items: Any) -> tuple[Placed, ...]:
 
 
 def answer_of(items: Iterable[Any]) -> Message | None:
-    """
-    What the output of an answer says, as one message; None where it holds nothing of the model's. Raises as
-    `messages_of`.
-    """
+    """What the output of an answer says, as one message, or None; raises as `messages_of`."""
     own = [item for item in items if isinstance(item, dict) and _role(item) == "assistant"]
     return read_message({"role": "assistant", "content": own}) if own else None
 

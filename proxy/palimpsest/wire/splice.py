@@ -33,10 +33,7 @@ class Form:
 
 
 def add(chat: Chat, insertions: Sequence[Insertion], form: Form) -> bytes:
-    """
-    A request's body with text added to it, else the client's very bytes; raises as `splice`, or where no list has the
-    place.
-    """
+    """A request's body with text added to it, else the client's very bytes; raises as `splice`."""
     if not insertions:
         return chat.body
     located = [_located(chat, one) for one in insertions]
@@ -46,9 +43,7 @@ def add(chat: Chat, insertions: Sequence[Insertion], form: Form) -> bytes:
 
 
 def splice_at(layout: Layout, insertions: Sequence[Insertion], form: Form) -> bytes:
-    """
-    `splice` for a body whose layout is known: only the messages that carry text are scanned. All stand in its list.
-    """
+    """`splice`, within the list alone, for a body whose layout is known: only messages that carry text are scanned."""
     starts, stops, run = layout.starts, layout.stops, memoryview(layout.body)[layout.first : layout.last]
     edits: list[tuple[int, int, bytes]] = []
     try:
@@ -110,9 +105,7 @@ def spans_of(text: str, listed: str) -> list[Span]:
 
 
 def member(text: str, key: str) -> Span | None:
-    """
-    Where the value of a body's key stands, None without it; `ValueError`: it is there twice, or the text is no JSON.
-    """
+    """Where the value of a body's key stands, or None; `ValueError`: it is there twice, or the text is no JSON."""
     return _one(walk(text, skip_space(text, 0)), key)
 
 

@@ -57,15 +57,13 @@ _WINDOWS = tuple(
 
 
 def too_long(status: int, body: bytes) -> TooLong | None:
-    """
-    What an error answer (decoded, or its first `TEXT_BYTES`) says of the prompt's length; None: it says nothing of it.
-    """
+    """What an error answer (decoded, or its first `TEXT_BYTES`) says of the prompt's length, or None."""
     if status not in STATUSES:
         return None
-    told = _parse_refusal(body)
-    if told is None and status == TOO_LARGE_STATUS:  # of bytes: no model's window follows from it
+    refusal = _parse_refusal(body)
+    if refusal is None and status == TOO_LARGE_STATUS:  # of bytes: no model's window follows from it
         return TooLong(is_of_model=False)
-    return told
+    return refusal
 
 
 def too_long_event(payload: bytes) -> TooLong | None:

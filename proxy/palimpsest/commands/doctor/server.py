@@ -1,6 +1,4 @@
-"""
-The check of the machine that keeps the memory, where another one does: whether it answers, knows our key, and has all.
-"""
+"""The check of the machine that keeps the memory elsewhere: whether it answers, knows our key, and has all."""
 
 from __future__ import annotations
 

@@ -35,9 +35,7 @@ class FairQueue(Generic[T]):
         self._length += 1
 
     def take(self, is_wanted: Callable[[T], bool] = lambda item: True) -> T | None:
-        """
-        The wanted item whose turn it is, or None; others stay, and so does all behind them in their conversations.
-        """
+        """The wanted item whose turn it is, or None; others stay, as does all behind them in their conversations."""
         for tenant, conversations in self._waiting.items():
             if self._taken_of[tenant] >= self._most_of_tenant:
                 continue

@@ -113,10 +113,10 @@ def is_findable(request: Role, role: str, flags: int) -> bool:
 def _explained(turn: Turn, clean: Clean) -> Json:
     """Why it was decided so, by which policy, and by which ids the request is known elsewhere."""
     known = {"request": turn.request, "trace": turn.traceparent[TRACE_ID], "policy": turn.policy}
-    told: Json = cleaned({name: value for name, value in turn.explain.items() if name != UNCLEANED}, clean)
+    explained: Json = cleaned({name: value for name, value in turn.explain.items() if name != UNCLEANED}, clean)
     if UNCLEANED in turn.explain:
-        told[UNCLEANED] = turn.explain[UNCLEANED]
-    return {name: value for name, value in known.items() if value} | told
+        explained[UNCLEANED] = turn.explain[UNCLEANED]
+    return {name: value for name, value in known.items() if value} | explained
 
 
 @word_cache(REMEMBERED_INSTRUCTIONS)

@@ -1,6 +1,4 @@
-"""
-The words that the forms of statements are made of, as parts of patterns: names, dates, people, professions, orders.
-"""
+"""The words of the forms of statements, as parts of patterns: names, dates, people, professions, orders."""
 
 from __future__ import annotations
 

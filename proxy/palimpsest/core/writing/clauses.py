@@ -1,6 +1,4 @@
-"""
-The clauses of messages: the smallest stretches of talk that can be kept as evidence, with the places where they stand.
-"""
+"""The clauses of messages: the smallest stretches of talk that can be evidence, with their places."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-What a clause could be the answer to: the people, dates, amounts, places, identifiers and statements that it names.
-"""
+"""What a clause could be the answer to: the people, dates, amounts, places, identifiers and statements in it."""
 
 from __future__ import annotations
 

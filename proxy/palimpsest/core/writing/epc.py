@@ -166,5 +166,5 @@ def _question(kind: Kind, unit: Unit, statistics: TermStatistics) -> str:
     answers = {term for cue in unit.cues for term in terms(cue.text)}
     topic = sorted(unit.terms - answers, key=lambda term: (-statistics.bits(term), term))[:TOPIC_TERMS]
     words = (word.strip(".,;:!?\"'()[]*") for word in unit.clause.text.split())
-    told = [word for word in dict.fromkeys(words) if not set(topic).isdisjoint(terms(word))]
-    return f"{kind.capitalize()}: {', '.join(told[:TOPIC_TERMS])}?" if told else f"{kind.capitalize()}?"
+    shared = [word for word in dict.fromkeys(words) if not set(topic).isdisjoint(terms(word))]
+    return f"{kind.capitalize()}: {', '.join(shared[:TOPIC_TERMS])}?" if shared else f"{kind.capitalize()}?"

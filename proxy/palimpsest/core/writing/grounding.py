@@ -45,8 +45,8 @@ def source_spans(text: str, segment: Sequence[SourceMessage], messages: Collecti
     """
     if is_order(text):
         return ()
-    told = tuple(clause for clause in clauses(segment) if clause.message in messages)
-    chosen = _covering_clauses(frozenset(query_terms(text)), told)
+    claimed = tuple(clause for clause in clauses(segment) if clause.message in messages)
+    chosen = _covering_clauses(frozenset(query_terms(text)), claimed)
     if not chosen or not says_no_more(text, [spoken for clause in chosen for spoken in (clause.speaker, clause.text)]):
         return ()
     return tuple(clause.span(segment) for clause in chosen)

@@ -75,13 +75,13 @@ def write(
     topics = [topic for batch in found for topic in batch]
     weights = [sqrt(sum(map(len, topic.texts))) for topic in topics]
     shares = [budget_tokens * weight / sum(weights) for weight in weights]
-    told = {at: [*spoken] for at, spoken in groupby(clauses(segment), key=lambda clause: clause.message)}
+    spoken_by_message = {at: [*spoken] for at, spoken in groupby(clauses(segment), key=lambda clause: clause.message)}
     items = []
     room = 0.0
     for topic, own, following in zip(topics, shares, (*shares, 0.0)[1:], strict=True):
         room += own  # what one topic leaves, the next one may use
         named = label(topic.texts, statistics)
-        spoken = [clause for at in topic.messages for clause in told.get(at, ())]
+        spoken = [clause for at in topic.messages for clause in spoken_by_message.get(at, ())]
         entry = ENTRY_TOKENS + count(named)
         # A topic of one turn has a share for less than it says: its best statement may take from the next topic's.
         chosen = _extract(spoken, segment, int(room) - entry, int(room + following) - entry, count, statistics)

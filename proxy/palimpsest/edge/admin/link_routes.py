@@ -89,12 +89,12 @@ class LinkRoutes(Routes):
             request = ReceivedRequest(asked.headers, asked.body, self._parts.keyring.find(asked.headers))
             prepared = await self._parts.preparer.prepare(request, asked.wire, turn=turn)
         except CompactionRefused as refused:
-            told: Json = {"refused": {"text": str(refused), "code": refused.code}}
-            return Response(seal(told, b""), media_type=MEDIA_TYPE)
+            said: Json = {"refused": {"text": str(refused), "code": refused.code}}
+            return Response(seal(said, b""), media_type=MEDIA_TYPE)
         if prepared.listen is not None and prepared.log_fields.get("note") != Note.DEADLINE:
             self._parts.open_turns.add(turn, OpenTurn(prepared, call.caller.tenant))
         start, stop, added = difference(asked.body, prepared.body)
-        told = {
+        said = {
             "answer": prepared.answer and prepared.answer[0],
             "opens_with": prepared.opens_with,
             "headers": [(name.decode("latin-1"), value.decode("latin-1")) for name, value in prepared.headers],
@@ -102,7 +102,7 @@ class LinkRoutes(Routes):
             "stop": stop,
             "is_archived": prepared.listen is not None,
         }
-        return Response(seal(told, prepared.answer[1] if prepared.answer else added), media_type=MEDIA_TYPE)
+        return Response(seal(said, prepared.answer[1] if prepared.answer else added), media_type=MEDIA_TYPE)
 
     @operation(
         "PUT /link/{turn}",

@@ -123,15 +123,15 @@ def _operation(operation: Operation[Any], asked: dict[str, Any], replies: dict[i
                 "schema": described,
             }
         )
-    told: dict[str, Any] = {"summary": operation.summary, "operationId": _id(operation), "parameters": parameters}
+    entry: dict[str, Any] = {"summary": operation.summary, "operationId": _id(operation), "parameters": parameters}
     if operation.body == JSON and body:
         needed = [name for name in body if name in required]
         shape = {"type": "object", "properties": body, "required": needed, "additionalProperties": False}
-        told["requestBody"] = {"required": bool(needed), "content": {JSON: {"schema": shape}}}
+        entry["requestBody"] = {"required": bool(needed), "content": {JSON: {"schema": shape}}}
     elif operation.body and operation.body != JSON:
-        told["requestBody"] = {"required": True, "content": {operation.body: {}}}
+        entry["requestBody"] = {"required": True, "content": {operation.body: {}}}
     statuses = {**STATUSES, **(FOR_BODIES if operation.body else {}), **operation.statuses}
-    told["responses"] = {
+    entry["responses"] = {
         str(operation.status): _answer("Done.", operation.gives, replies[operation.status]),
         **{
             str(status): _answer(words, JSON, replies.get(status, ERROR))
@@ -140,7 +140,7 @@ def _operation(operation: Operation[Any], asked: dict[str, Any], replies: dict[i
             for status, words in sorted(statuses.items())
         },
     }
-    return told
+    return entry
 
 
 def _answer(words: str, media_type: str, schema: Any) -> dict[str, Any]:

@@ -53,10 +53,7 @@ class ModelAssistants:
         return "; ".join(filter(None, (model.trouble for model in self._models.values())))
 
     async def apply(self, policy: Policy) -> None:
-        """
-        Apply another policy, whose keys are in the environment (`settings.load`); running calls finish under the old
-        one.
-        """
+        """Apply another policy, whose keys are in the environment; running calls finish under the old one."""
         made_of = (policy.models, policy.upstreams if any(one.upstream for one in policy.models.values()) else ())
         if made_of == self._made_of:
             return

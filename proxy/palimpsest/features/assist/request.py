@@ -1,7 +1,4 @@
-"""
-A prompt as the body of a chat completion, in the forms that providers take, and the answer to it, read as its schema
-has it.
-"""
+"""A prompt as the body of a chat completion, in the forms that providers take, and its answer, read."""
 
 from __future__ import annotations
 

@@ -70,8 +70,7 @@ class Selector:
 
     async def selected(self, query: Query, recalled: Recalled, deadline: float) -> Recalled:
         """
-        The candidates in the order of the selector, or unchanged where it has none by the deadline (of the loop's
-        clock).
+        The candidates in the order of the selector, or unchanged without one by the deadline (of the loop's clock).
         """
         kind = self._policy().recall.selector
         if kind == "score":

@@ -157,9 +157,7 @@ class FactTools:
         valid_until: str = "",
         who: str = "",
     ) -> FactsAnswer:
-        """
-        Store a fact for the speaker's user and project, until an ISO 8601 time or further notice; `who` asks for it.
-        """
+        """Store a fact for the speaker's user and project, until an ISO 8601 time or further notice."""
         self._refuse_writing(speaker)
         self._whose(speaker)
         until = _seconds(valid_until) if valid_until else None

@@ -102,9 +102,7 @@ class ModelWriters:
         tenant: str,
         vectors: Floats | None = None,
     ) -> WrittenItems:
-        """
-        The items of a segment, in the order of the conversation, by the writer of this name (`core.writing.writers`).
-        """
+        """The items of a segment, in the order of the conversation, by a writer of `core.writing.writers`."""
         given = segment, budget_tokens, self._count, statistics, self._buffers, self._compress, vectors
         work = _Work(self._assistant, tenant, *given)
         return await _PAPERS[name](work)

@@ -1,6 +1,4 @@
-"""
-Items and their consolidation over HTTP: what is kept beside the archive, runs that tidied it, and taking one back.
-"""
+"""Items and their consolidation over HTTP: what is kept beside the archive, runs that tidied it, undoing one."""
 
 from __future__ import annotations
 

@@ -23,9 +23,7 @@ CALL_SECONDS = 30.0  # of one call: the proxy answers in milliseconds, or is gon
 
 
 async def bridge(url: str, headers: Mapping[str, str]) -> None:
-    """
-    Pass MCP between standard input and the endpoint at a URL, under headers that say who asks, until the input ends.
-    """
+    """Pass MCP between standard input and an endpoint, under headers that say who asks, until the input ends."""
     async with httpx2.AsyncClient(headers=dict(headers), timeout=CALL_SECONDS) as http:
         await _refuse(http, url)
         async with Client(streamable_http_client(url, http_client=http)) as client:

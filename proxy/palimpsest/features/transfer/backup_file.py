@@ -62,9 +62,7 @@ def write(stream: BinaryIO, name: str, manifest: Manifest, database: Path, secre
 
 
 def unpack(path: Path, folder: Path) -> tuple[Manifest, bytes | None]:
-    """
-    Take a backup apart: its database becomes a file of `folder`. Returns what it holds, and the secret that is in it.
-    """
+    """Take a backup apart: its database becomes a file of `folder`. Returns its manifest, and the secret in it."""
     manifest: Manifest | None = None
     secret: bytes | None = None
     has_database = False

@@ -1,6 +1,4 @@
-"""
-Files that are imported: plain, compressed (gzip, Zstandard), in zip archives and in folders; told by what they hold.
-"""
+"""Files that are imported: plain, compressed (gzip, Zstandard), in zip archives and in folders."""
 
 from __future__ import annotations
 

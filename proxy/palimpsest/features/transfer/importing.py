@@ -123,10 +123,7 @@ class Importing:
     async def import_turns(
         self, turns: Iterable[PortableTurn], into: Destination, report: Callable[[Totals], None] = lambda totals: None
     ) -> Totals:
-        """
-        Write turns, parents in front of their children, read on another thread; `report` is told the totals by the
-        batch.
-        """
+        """Write turns, parents first, read on another thread; `report` is told the totals after each batch."""
         await self._database.open()
         batches = _batches(turns)
         while batch := await asyncio.to_thread(next, batches, None):
@@ -135,9 +132,7 @@ class Importing:
         return self.totals
 
     async def import_facts(self, facts: Sequence[Fact], into: Destination) -> int:
-        """
-        Write added facts from another installation; returns how many are stored. Facts forgotten here stay forgotten.
-        """
+        """Write added facts from another installation, but those forgotten here; returns how many are stored."""
         moved = [self._fact(fact, into) for fact in facts]
         key_of = functools.partial(tenant_key, self._secret)
         stored = 0

@@ -308,9 +308,7 @@ class _Fields:
 
 
 async def export(database: Engine, selection: Selection, key_of: KeyOf) -> AsyncIterator[bytes]:
-    """
-    The lines of an export, some at a time, the header first; `key_of` gives tenants' keys where facts were forgotten.
-    """
+    """The lines of an export, some at a time, the header first; `key_of` gives tenants' keys."""
     yield header_line()
     transcript = Transcript(selection)
     while page := await database.ask(transcript.page):

@@ -1,6 +1,4 @@
-"""
-`palimpsest migrate`: the whole archive from a data folder to a PostgreSQL database, or back.
-"""
+"""`palimpsest migrate`: the whole archive from a data folder to a PostgreSQL database, or back."""
 
 from __future__ import annotations
 

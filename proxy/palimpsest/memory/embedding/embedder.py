@@ -131,10 +131,7 @@ class LocalEmbedder:
         return await asyncio.get_running_loop().run_in_executor(self._question_thread, encoder.embed, forms)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """
-        Unit vectors of passages, (n, dimensions), at low priority; after a `MemoryFault` the next call starts a process
-        anew.
-        """
+        """Unit vectors of passages, (n, dimensions), at low priority; a call after a failure starts another process."""
         if self._passages is None:
             raise MemoryFault(f"embedding passages: {self.status}")
         seconds = self._hung_seconds + self._passage_seconds * len(texts)

@@ -14,9 +14,7 @@ CACHE_ENV = "FASTEMBED_CACHE_PATH"  # fastembed's own: where other programs of t
 
 
 def download(model: EmbeddingModel, target: Path) -> None:
-    """
-    Put the files of a model into an empty folder; raises whatever the libraries raise where the hub cannot be reached.
-    """
+    """Put the files of a model into an empty folder; raises what the libraries raise where it cannot be had."""
     cache = os.environ.get(CACHE_ENV)
     hub = cache or str(target / ".hub")
     fetch = partial(text_embedding().download_files_from_huggingface, model.source, hub, list(model.files))

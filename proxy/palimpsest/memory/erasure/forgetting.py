@@ -87,8 +87,7 @@ class Forgetting:
 
     async def erase(self, target: Target) -> Json | None:
         """
-        Erase, verify on the disk, and return the signed receipt; None: nothing stored matches. Repeat it after a
-        failure.
+        Erase, verify on the disk, and return the signed receipt; None: nothing matches. Repeat it after a failure.
         """
         async with self._busy:
             selected = await self._selection.select(target, self._clock)

@@ -65,9 +65,7 @@ class Retiring:
         return found and replace(found, counts=_counted_kinds(found.counts))
 
     async def retire(self, target: Target) -> Json | None:
-        """
-        Take out of use, and return the signed receipt, whose `id` takes it back; None: nothing that is in use is meant.
-        """
+        """Take out of use, and return the signed receipt, whose `id` takes it back; None: nothing in use is meant."""
         async with self._busy:
             selected = await self._selection.select(target, self._clock)
             if selected is None:

@@ -153,9 +153,7 @@ class Selection:
         return Selected(target, asked, found, newest, at)
 
     async def run_in_rounds(self, selected: Selected, clock: Callable[[], float], *steps: Step) -> None:
-        """
-        Run the steps (tombstones, then removals) on the matching rows, until none arrive meanwhile; else `MemoryFault`.
-        """
+        """Run the steps (tombstones, then removals) on the matching rows until none arrive; else `MemoryFault`."""
         found, names = selected.plans, {plan.name for plan in selected.plans}
         since, until = selected.at, 0.0
         for _ in range(MAX_ROUNDS):

@@ -21,9 +21,7 @@ class SwitchService:
         self._clock = clock
 
     async def disable(self, tenant: str = EVERYBODY, reason: str = "") -> SwitchedOff:
-        """
-        Switch memory off, for a tenant (as stored, or as `tenants.keys` names it) or all; it stays so over restarts.
-        """
+        """Switch memory off, also over restarts, for a tenant (as stored, or as `tenants.keys` names it) or all."""
         if len(reason) > REASON_CHARS:
             raise PolicyError(f"reason: must be a text of at most {REASON_CHARS} characters")
         off = SwitchedOff(_stored(tenant), reason, self._clock())

@@ -81,7 +81,7 @@ class ArchiveWriter:
         held_up = frozenset(self._readers.held_up(STUCK_SECONDS))
         is_stuck = self._writing_since is not None and monotonic() - self._writing_since > STUCK_SECONDS
         is_held_up = self._readers.are_light_threads_held_up
-        told = (
+        reasons = (
             (self._cannot_write, "turns cannot be written and wait in memory; the log says why"),
             (is_stuck, f"writing turns has taken longer than {STUCK_SECONDS:g} s, and the rest wait in memory"),
             (is_held_up, "slow texts hold up all threads that read turns; longer ones that come now wait in memory"),
@@ -93,7 +93,7 @@ class ArchiveWriter:
             (self._is_set_aside, "turns that cannot be stored were set aside since the start; the log says why"),
         )
         is_failing = self._cannot_write or is_stuck or is_held_up
-        return WriterState(is_failing, held_up, tuple(words for holds, words in told if holds))
+        return WriterState(is_failing, held_up, tuple(words for holds, words in reasons if holds))
 
     def apply(self, policy: Policy) -> None:
         """Apply another policy to items that are read from now on."""
@@ -246,9 +246,7 @@ class ArchiveWriter:
         done.extend(Outcome(item.number, is_lost=True) for item, _ in broken)
 
     async def _until_written(self, write: Callable[[], Awaitable[T]]) -> T:
-        """
-        Write, and try again after each fault of the machine; `DataFault`, or whatever else is raised: it never can be.
-        """
+        """Write, again after each fault of the machine; whatever else is raised, as `DataFault`: it never can be."""
         pause = FIRST_RETRY_SECONDS
         while True:
             started = perf_counter()

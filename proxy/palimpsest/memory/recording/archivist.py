@@ -116,9 +116,7 @@ class Archivist:
         return state.is_failing or tenant in state.held_up
 
     def is_uncertain(self, tenant: str, size_bytes: int = 0) -> bool:
-        """
-        Whether an earlier turn of this tenant may still get lost if this process ends, or the next one, of this size.
-        """
+        """Whether an earlier turn of this tenant, or the next one, of this size, gets lost if this process ends now."""
         return self.is_behind(tenant) or bool(self._spooled) or not self.room.has_turn(size_bytes) or self._lags(tenant)
 
     def commit_of(self, turn: str) -> Commit | None:
@@ -157,10 +155,7 @@ class Archivist:
         self._unanswered.add(turn.id)
 
     def expect(self, size_bytes: int) -> DeferredTurn | None:
-        """
-        Reserve room for a turn whose request is still being read, and waits as sent; None: it is full, and the turn is
-        lost.
-        """
+        """Reserve room for a turn whose request is still being read; None: there is none, and the turn is lost."""
         if not self.room.reserve_late_request(size_bytes):
             self._lose(1)
             return None
@@ -182,9 +177,7 @@ class Archivist:
         return TurnRecorder(self, self._limits, turn, wire, status, headers)
 
     def take_answer(self, turn: Turn, wire: Wire, ending: Ending, tap: ResponseTap | None = None) -> Commit:
-        """
-        Take an answer, which the tap heard, to be written; returns at once. Its commit brings what the request cost.
-        """
+        """Take an answer, which the tap heard, to be written; returns its commit at once, which brings the cost."""
         committed: Commit = asyncio.get_running_loop().create_future()
         if turn.id not in self._unanswered:  # its request was lost
             committed.set_result(None)

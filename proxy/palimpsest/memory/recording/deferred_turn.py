@@ -31,10 +31,7 @@ class DeferredTurn:
         return self._is_settled and self._turn is None
 
     def settle(self, turn: Turn | None, is_lost: bool = False) -> None:
-        """
-        Archive the turn, which has been read, with its answer; None: there is none, or it could not be read
-        (`is_lost`).
-        """
+        """Archive the turn, which was read, with its answer; None: there is none, or it was unreadable (`is_lost`)."""
         self._turn, self._is_settled = turn, True
         self._take(turn, is_lost)
         if self._waiting is not None:

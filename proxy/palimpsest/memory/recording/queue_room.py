@@ -1,6 +1,4 @@
-"""
-The room of the archive's queue: how many turns may wait to be written, and how much they and their answers may hold.
-"""
+"""The room of the archive's queue: how many turns may wait to be written, and how much they may hold."""
 
 from __future__ import annotations
 

@@ -71,9 +71,7 @@ class Spool:
         return True
 
     def take(self) -> Item | None:
-        """
-        Remove and return the first item, or None; `OSError`: the file cannot be read, and all that it held is given up.
-        """
+        """Remove and return the first item, or None; `OSError`: the file cannot be read, and its items are given up."""
         if not self._items:
             return None
         assert self._file is not None
