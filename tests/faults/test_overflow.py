@@ -157,12 +157,13 @@ def test_what_the_user_said_first_stays_and_what_was_cut_comes_back(
     assert "this is our log" in own_texts(got) and FACT not in own_texts(got) and FACT in memory_in(got)
 
 
+@pytest.mark.parametrize("is_learnt", [False, True], ids=["told", "learnt"])
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
 def test_cut_is_the_same_after_a_restart_and_for_counting(
-    upstream: ScriptedUpstream, key: str, path: str, tmp_path: Path
+    upstream: ScriptedUpstream, key: str, path: str, is_learnt: bool, tmp_path: Path
 ) -> None:
     upstream.script = strict(path)
-    settings = TRIM | {"pressure": {"window_tokens": {"local-*": WINDOW_TOKENS}}}
+    settings = TRIM if is_learnt else TRIM | {"pressure": {"window_tokens": {"local-*": WINDOW_TOKENS}}}
     with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
         talk = Talk(proxy, path, key)
         while True:
@@ -177,6 +178,8 @@ def test_cut_is_the_same_after_a_restart_and_for_counting(
         after = upstream.received[-1].json
         listed = LAST[path]
         assert after[listed][: len(before[listed])] == before[listed], "nothing moved in front"
+        refused = [got for got in upstream.received if prompt_tokens(got.json) > WINDOW_TOKENS]
+        assert len(refused) == is_learnt, "the window is told once, and known after the restart"
         if path == MESSAGES:
             counted = talk.send(f"{path}/count_tokens")
             got = upstream.received[-1].json[listed]

@@ -40,6 +40,7 @@ from palimpsest.memory.request.recent_readings import RecentReadings
 from palimpsest.memory.supervision import Supervisor
 from palimpsest.memory.tokens import counter
 from palimpsest.memory.tokens.counter import TokenCounter
+from palimpsest.memory.tokens.known_models import KnownModels
 from palimpsest.memory.tokens.windows import Windows
 from palimpsest.memory.traffic import Traffic
 from palimpsest.settings.policy import Policy
@@ -156,6 +157,8 @@ class MemoryService:
         self.follower.listen(changes.REMINDERS, "reminders", self.reminders.learn)
         self.tokens = TokenCounter()
         self.windows = Windows(policy.pressure, clock)
+        self._models = KnownModels(self.archive.database, clock, self.windows, self.tokens)
+        self.follower.listen(changes.MODELS, "models", self._models.learn)
         self.executor = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
         self.archivist = Archivist(
             self._process or self._writer(),
@@ -258,6 +261,7 @@ class MemoryService:
         start("erasure", lambda: self.archive.forgetting.finish())
         start("retention", lambda: self.archive.sweeper.run())
         start("state", self._report)
+        start("models", self._models.run)
         self._switch_on()
 
     def _extend(self, policy: Policy) -> None:
@@ -308,7 +312,13 @@ class MemoryService:
             for one in self._extensions.values():
                 ending.push_async_callback(one.close)
             ending.push_async_callback(self.supervisor.stop)
+            ending.push_async_callback(self._keep_models)
             ending.push_async_callback(self.archivist.drain, DRAIN_SECONDS)
+
+    async def _keep_models(self) -> None:
+        with suppress(MemoryFault, TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._models.write()
 
     async def state(self) -> MemoryState:
         """How memory is now. Sets the gauges, and writes to the log what has changed."""

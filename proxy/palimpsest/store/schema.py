@@ -9,7 +9,7 @@ No column has a name that SQL reserves.
 
 from __future__ import annotations
 
-VERSION = 20  # of these tables, kept beside them: rises with every change of them
+VERSION = 21  # of these tables, kept beside them: rises with every change of them
 
 JOURNAL = r"""
 CREATE TABLE tenant (
@@ -267,6 +267,14 @@ CREATE TABLE assist_usage (                  -- what language models used in eac
     completion_tokens INTEGER NOT NULL,
     dollars REAL NOT NULL,
     PRIMARY KEY (day, role, tenant)
+) WITHOUT ROWID;
+CREATE TABLE model_note (                    -- what upstreams have shown of models: store/operation/model_notes.py
+    upstream TEXT NOT NULL,                  -- '' any
+    model TEXT NOT NULL,                     -- as clients name it
+    source TEXT NOT NULL,                    -- 'refusal' or 'list', of a window; 'usage', of a ratio
+    value REAL NOT NULL,
+    at REAL NOT NULL,
+    PRIMARY KEY (upstream, model)
 ) WITHOUT ROWID;
 CREATE TABLE probe (                         -- questions that memory asked itself, the newest ones
     id INTEGER PRIMARY KEY AUTOINCREMENT,

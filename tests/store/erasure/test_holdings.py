@@ -24,6 +24,7 @@ TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by 
     "node": {"kind"},
     "consolidation_step": {"what"},
     "proxy_key": {"id", "shown"},
+    "model_note": {"upstream", "source"},
     "fact": {"public", "tool", "category"},
 }
 
@@ -96,7 +97,7 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
     "features/assist": {"ModelAssistants._models", "ModelAssistants._senders"},
     "memory": {
         *("Archivist._commits", "Archivist._taken", "Archivist._unanswered", "Follower._listeners"),
-        *("KnownKeys._by_digest", "ArchiveProcess._out", "ArchiveProcess._unsent"),
+        *("KnownKeys._by_digest", "KnownModels._stored", "ArchiveProcess._out", "ArchiveProcess._unsent"),
         *("ArchiveProcess._waiting", "_Link._behind", "_Link._gathered", "_Link._open"),
         *("ArchiveWorker._open", "ArchiveWorker._under_way", "RelayedCounts._calls"),
         *("MemoryService._switched_on", "MemoryService.concerns", "Readers._reading", "Readers._results"),

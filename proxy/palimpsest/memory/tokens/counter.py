@@ -22,6 +22,7 @@ import tiktoken
 
 from palimpsest.domain import Chat, Fingerprint, Message
 from palimpsest.domain.errors import MemoryFault, faults
+from palimpsest.store.operation.model_notes import USAGE, ModelNote
 
 MESSAGE_TOKENS = 4  # role and separators of one message (OpenAI cookbook, "How to count tokens")
 MEDIA_TOKENS = 765  # a 1024 x 1024 image in high detail, OpenAI's published figure; one number for all media
@@ -119,9 +120,22 @@ class TokenCounter:
         with self._lock:
             ratio = self._ratios.pop(model, UNKNOWN_TOKENIZER_RATIO)
             seen = min(MAX_RATIO, max(1 / MAX_RATIO, ratio * reported_tokens / counted_tokens))
-            self._ratios[model] = ratio + LEARNING_RATE * (seen - ratio)
-            if len(self._ratios) > MAX_RATIOS:
-                self._ratios.popitem(last=False)
+            self._keep(model, ratio + LEARNING_RATE * (seen - ratio))
+
+    def notes(self, now: float) -> list[ModelNote]:
+        """The ratios that were learnt, to be kept."""
+        with self._lock:
+            return [ModelNote("", model, USAGE, ratio, now) for model, ratio in self._ratios.items()]
+
+    def take(self, note: ModelNote) -> None:
+        """Take in a ratio that was kept."""
+        with self._lock:
+            self._keep(note.model, note.value)
+
+    def _keep(self, model: str, ratio: float) -> None:
+        self._ratios[model] = ratio
+        if len(self._ratios) > MAX_RATIOS:
+            self._ratios.popitem(last=False)
 
     def _encoding(self, model: str) -> tuple[str, float]:
         """The encoding of a model, and the factor that its own counts have shown."""

@@ -21,6 +21,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock
 from palimpsest.memory.tokens.counter import litellm_folder
 from palimpsest.settings.policy import PressurePolicy
+from palimpsest.store.operation.model_notes import LIST, REFUSAL, ModelNote
 
 TABLE_FILE = "model_prices_and_context_window_backup.json"
 MAX_LEARNT = 2000  # models; clients name what they like, and a list of OpenRouter's has several hundred
@@ -98,6 +99,19 @@ class Windows:
         learnt = self._fresh((upstream, model))
         if learnt is not None and tokens > learnt.tokens:
             self._put((upstream, model), _Learnt(tokens, learnt.at, learnt.is_refusal))
+
+    def notes(self) -> list[ModelNote]:
+        """What upstreams have shown, to be kept."""
+        with self._lock:
+            learnt = list(self._learnt.items())
+        return [ModelNote(*key, REFUSAL if one.is_refusal else LIST, one.tokens, one.at) for key, one in learnt]
+
+    def take(self, note: ModelNote) -> None:
+        """Take in what was kept, unless this process learnt it later."""
+        key = (note.upstream, note.model)
+        fresh = self._fresh(key)
+        if fresh is None or fresh.at <= note.at:
+            self._put(key, _Learnt(int(note.value), note.at, note.source == REFUSAL))
 
     def _known(self, model: str) -> int:
         bare = model.rpartition("/")[2]

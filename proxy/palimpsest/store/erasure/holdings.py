@@ -19,6 +19,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "tenant": ("name",),  # a keyed hash, or a name that the operator chose
     "proxy_key": ("name", "tenant", "users", "scopes"),  # what the operator wrote; it stays until the key is deleted
     "switch": ("tenant", "reason"),  # the same
+    "model_note": ("model",),  # names that clients gave, without whose; a month after their last use they are gone
     **{table: columns for family in FAMILIES for table, columns in family.words.items()},
 }
 """Tables with words of a conversation or names of its people, and the columns that hold them."""

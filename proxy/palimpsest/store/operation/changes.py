@@ -15,6 +15,7 @@ KEYS = "keys"
 SWITCHES = "switches"
 POLICY = "policy"
 REMINDERS = "reminders"
+MODELS = "models"
 ITEMS = "items"  # of mid-term memory, or the relations between them
 
 COUNTERS = f"""
