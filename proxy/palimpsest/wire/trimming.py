@@ -93,7 +93,7 @@ def stub_chars(message: Message) -> int:
     if message.role in ("tool", "function"):
         chars = len(message.text) - len(STUB)
         return chars if chars >= LEAST_CHARS and _has_result(message.raw) else 0
-    if message.role != "assistant" or not message.calls or _thinks(message.raw):
+    if message.role != "assistant" or not message.calls or thinks(message.raw):
         return 0
     return sum(len(call.arguments) - len(NO_ARGUMENTS) for call in message.calls if _is_emptied(call.arguments))
 
@@ -116,7 +116,8 @@ def _has_result(raw: Json) -> bool:
     return bool(typed) or isinstance(content, str) or all(part.get("type") == "text" for part in parts)
 
 
-def _thinks(raw: Json) -> bool:
+def thinks(raw: Json) -> bool:
+    """Whether a message holds thoughts of the model, which providers check against what stands beside them."""
     parts = {text_of(part.get("type")) for part in objects(raw.get("content"))}
     calls = objects(raw.get("tool_calls"))
     return bool(parts & _REASONING) or any(map(raw.get, _REASONING_FIELDS)) or any("extra_content" in c for c in calls)

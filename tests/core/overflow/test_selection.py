@@ -11,7 +11,7 @@ from palimpsest.core.overflow.selection import KEPT_STEPS, complete, select, tok
 from palimpsest.core.overflow.steps import steps_of
 from palimpsest.domain import Chat, Omission, Trim
 from palimpsest.evaluation.scripted.rules import violations
-from palimpsest.wire.trimming import trimmed
+from palimpsest.wire.trimming import thinks, trimmed
 
 from tests.overflowing import CHAT, MESSAGES, RESPONSES, WIRES, WISH, Call, Exchange, body_of, talks
 
@@ -139,6 +139,28 @@ def test_calls_beside_thoughts_keep_their_arguments(path: str) -> None:
     steps = tuple((Call(f"c{at}", 2000, 10),) for at in range(12))
     chat = read(path, (Exchange("Write all of them.", steps, thinks=True),))
     assert not cut(chat, 6000).stubs
+
+
+def working(at: int, *, is_thinking: bool) -> Exchange:
+    return Exchange("word " * 100, ((Call(f"c{at}"),),), "word " * 100, is_thinking)
+
+
+@pytest.mark.parametrize("path", [MESSAGES, RESPONSES])
+def test_thoughts_stay_while_other_exchanges_can_go(path: str) -> None:
+    chat = read(path, tuple(working(at, is_thinking=at % 6 == 0) for at in range(18)))
+    thoughts = {at for at, message in enumerate(chat.messages) if thinks(message.raw)}
+    omission = cut(chat, 4000)
+    assert len(thoughts) == 3 and omission.drops and not omission.drops & thoughts
+
+
+@pytest.mark.parametrize("path", [MESSAGES, RESPONSES])
+def test_thoughts_go_with_their_whole_exchange_the_oldest_first_where_nothing_else_is_left(path: str) -> None:
+    chat = read(path, tuple(working(at, is_thinking=True) for at in range(18)))
+    omission = cut(chat, 4000)
+    assert sum(tokens_left(chat, sizes(chat), omission)) <= 4000 / 2
+    begins = [step.first for step in steps_of(chat) if step.is_users]
+    gone = [at for at in range(len(chat.messages)) if at in omission.drops and at >= begins[1]]
+    assert gone == [*range(begins[1], gone[-1] + 1)] and gone[-1] + 1 in begins
 
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])

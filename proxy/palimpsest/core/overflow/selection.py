@@ -3,8 +3,11 @@ The selection of what a cut leaves out, from a request that is longer than its w
 
 Old results of tools become stubs first, then old calls lose their arguments, then the oldest exchanges go as a whole,
 until half of the window is free. What stays: instructions, the first thing that the user said, the user's lasting
-wishes, the newest five steps of the model, and whatever only the provider can read. Of a result that is longer than
-half of the window both ends stay.
+wishes, the newest five steps of the model, thoughts, and whatever only the provider can read. Of a result that is
+longer than half of the window both ends stay.
+
+Where these alone are too much, they are given up in this order: thoughts, with the whole exchanges that they stand in;
+wishes; of the newest five steps all but three, and all but one. The rest is never given up.
 
 A cut to what just fits would be due again at the next turn, and each makes the provider read everything anew: with half
 of the window free there is one in many turns.
@@ -20,7 +23,7 @@ from palimpsest.core.overflow.room import Room
 from palimpsest.core.overflow.steps import RESULTS, Step
 from palimpsest.core.recall.wishes import is_material, log_odds
 from palimpsest.domain import Chat, Omission
-from palimpsest.wire.trimming import clip_chars, stub_chars
+from palimpsest.wire.trimming import clip_chars, stub_chars, thinks
 
 STUB_TOKENS = 12.0  # of the words of a stub, and of what stands around it
 CLIP_TOKENS = 40.0  # likewise, of a result that has lost its middle
@@ -48,12 +51,12 @@ def select(chat: Chat, steps: Sequence[Step], tokens: Sequence[float], before: O
     left = _Remainder(chat, tokens, before)
     newest = [at for step in steps[_kept_from(steps, KEPT_STEPS) :] for at in step.messages]
     left.clip(newest, room.aim, room)
-    for kept, wishes, enough in _attempts(room):
+    for kept, keeps_wishes, keeps_thoughts, enough in _attempts(room):
         if left.tokens <= enough:
             break
         stop = _kept_from(steps, kept)
-        units = _units(chat, steps, stop)
-        if wishes:
+        units = _units(chat, steps, stop, keeps_thoughts)
+        if keeps_wishes:
             units = _beside_wishes(chat, tokens, units, WISHES_SHARE * 2 * room.aim)
         left.stub((at for step in steps[:stop] for at in step.messages), room.aim)
         left.drop(units, room.aim)
@@ -61,12 +64,14 @@ def select(chat: Chat, steps: Sequence[Step], tokens: Sequence[float], before: O
     return left.omission
 
 
-def _attempts(room: Room) -> Iterator[tuple[int, bool, float]]:
-    """How many steps stay, whether wishes do, and the tokens up to which that need not be tried."""
-    yield KEPT_STEPS, True, room.most
-    yield KEPT_STEPS, False, (room.most + room.aim) / 2  # else the next cut would be due in a few turns
+def _attempts(room: Room) -> Iterator[tuple[int, bool, bool, float]]:
+    """How many steps stay, whether wishes and thoughts do, and the tokens up to which that need not be tried."""
+    soon = (room.most + room.aim) / 2  # with more left, the next cut would be due in a few turns
+    yield KEPT_STEPS, True, True, room.most
+    yield KEPT_STEPS, True, False, soon
+    yield KEPT_STEPS, False, False, soon
     for fewer in FEWER_STEPS:
-        yield fewer, False, room.most
+        yield fewer, False, False, room.most
 
 
 def complete(omission: Omission, steps: Sequence[Step]) -> Omission:
@@ -173,7 +178,7 @@ def _kept_from(steps: Sequence[Step], count: int) -> int:
     return of_model[-count] if len(of_model) > count else 0
 
 
-def _units(chat: Chat, steps: Sequence[Step], stop: int) -> list[Unit]:
+def _units(chat: Chat, steps: Sequence[Step], stop: int, keeps_thoughts: bool) -> list[Unit]:
     """
     What may be dropped, the oldest first.
 
@@ -184,11 +189,11 @@ def _units(chat: Chat, steps: Sequence[Step], stop: int) -> list[Unit]:
     exchanges = [(begin, end) for begin, end in _exchanges(steps) if steps[begin].is_users and begin < stop]
     for index, (begin, end) in enumerate(exchanges):
         whole = steps[begin:end]
-        if index and end <= stop and not _is_opaque(chat, whole):
+        if index and end <= stop and not _stays(chat, whole, keeps_thoughts):
             found.append(whole)
         else:
             inner = steps[begin + 1 : end - 1 if end <= stop else stop]
-            found += ([step] for step in inner if not _is_opaque(chat, [step]))
+            found += ([step] for step in inner if not _stays(chat, [step], keeps_thoughts))
     return found
 
 
@@ -198,9 +203,10 @@ def _exchanges(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
     return zip(begins, [*begins[1:], len(steps)], strict=True)
 
 
-def _is_opaque(chat: Chat, steps: Unit) -> bool:
-    """Whether anything in it stands for a history that only the provider can read."""
-    return any(chat.messages[at].opaque for step in steps for at in step.messages)
+def _stays(chat: Chat, steps: Unit, keeps_thoughts: bool) -> bool:
+    """Whether anything in it stands for a history that only the provider can read, or is a thought that is kept."""
+    messages = (chat.messages[at] for step in steps for at in step.messages)
+    return any(message.opaque or (keeps_thoughts and thinks(message.raw)) for message in messages)
 
 
 def _beside_wishes(chat: Chat, tokens: Sequence[float], units: Sequence[Unit], most: float) -> list[Unit]:
