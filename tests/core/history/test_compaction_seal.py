@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import struct
+from base64 import urlsafe_b64encode
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from palimpsest.core.caller.identity import tenant_key
-from palimpsest.core.history.compaction_seal import CompactionSeal, seal, unseal
+from palimpsest.core.history.compaction_seal import VERSION, CompactionSeal, seal, unseal
 from palimpsest.domain.errors import CompactionRefused
 from palimpsest.wire.own_compaction import PREFIX
 
@@ -47,6 +51,18 @@ def test_what_was_changed_anywhere_is_refused(at: int) -> None:
     other = "A" if SEALED[at] != "A" else "Q"
     changed = SEALED[:at] + other + SEALED[at + 1 :]
     assert code(changed) == "compaction_item_invalid"
+
+
+def test_a_version_that_this_build_does_not_know_is_refused_though_its_tag_is_right() -> None:
+    assert unseal(sealed_as(VERSION), MADE_AT, KEY).turn == TURN
+    assert code(sealed_as(VERSION + 1)) == "compaction_item_invalid"
+
+
+def sealed_as(version: int) -> str:
+    """What a build of that version would have sealed, if it kept the fields."""
+    fields = bytes([version]) + struct.pack("!II", int(MADE_AT), int(MADE_AT + GOOD_SECONDS)) + bytes.fromhex(TURN[2:])
+    tag = hashlib.blake2b(fields, key=KEY, person=b"compaction", digest_size=16).digest()
+    return PREFIX + urlsafe_b64encode(fields + tag).decode().rstrip("=")
 
 
 def test_the_latest_day_that_can_be_written_is_no_error() -> None:
