@@ -36,7 +36,7 @@ from palimpsest.domain import (
     StoredBlock,
 )
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.store.engine import Ask, Engine, Row, nobody
+from palimpsest.store.engine import Ask, Engine, Row, ask_ahead, nobody
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.turns.branch_heads import head_after, head_of
 from palimpsest.store.turns.diffs import message_list
@@ -77,8 +77,7 @@ ORDER BY head.turn DESC
 """
 # INNER JOIN: in this order, each row by its key.
 STANDING = """
-SELECT turn.id, turn.conversation, conversation.tenant,
-    EXISTS (SELECT 1 FROM block WHERE block.conversation = turn.conversation),
+SELECT turn.id, EXISTS (SELECT 1 FROM block WHERE block.conversation = turn.conversation),
     conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
 FROM turn INNER JOIN conversation ON conversation.id = turn.conversation
 INNER JOIN head ON head.conversation = turn.conversation
@@ -89,7 +88,8 @@ ORDER BY head.turn DESC LIMIT ?3
 LINKS_OF = f"""
 SELECT link.kind, link.fingerprint, conversation.id, conversation.public, turn.role, link.turn
 FROM link JOIN turn ON turn.id = link.turn JOIN conversation ON conversation.id = link.conversation
-WHERE link.tenant = ?1 AND link.fingerprint = ?2 AND link.kind IN ('{LinkKind.ANSWER}', '{LinkKind.MESSAGE}')
+WHERE link.tenant = (SELECT id FROM tenant WHERE name = ?1) AND link.fingerprint = ?2
+    AND link.kind IN ('{LinkKind.ANSWER}', '{LinkKind.MESSAGE}')
 LIMIT {MAX_LINKS_OF_PRINT}
 """
 BLOCKS = """
@@ -99,6 +99,11 @@ FROM numbers(?) AS asked INNER JOIN conversation ON conversation.id = asked.valu
 JOIN block ON block.conversation = conversation.id AND block.shed = 0 AND block.retired = 0
 ORDER BY block.turn
 """
+BLOCKS_BESIDE = BLOCKS.replace(
+    "FROM numbers(?) AS asked INNER JOIN conversation ON conversation.id = asked.value",
+    "FROM turn INNER JOIN conversation ON conversation.id = turn.conversation AND turn.key = ?1"
+    " AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?2)",
+)
 COMPACTED = """
 SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role,
     block.facts, conversation.user_id, conversation.scope
@@ -163,6 +168,7 @@ class Journal:
             rows = ask(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1, *whose))
             rows = [row for row in rows if (row[0], row[1]) in wanted]
             likeliest = ids(_likeliest(rows))
+            ask_ahead(ask, [(HEADS, (likeliest, MAX_HEADS_READ)), (BLOCKS, (likeliest,))])
             heads = ask(HEADS, (likeliest, MAX_HEADS_READ))
             named = {turn for kind, *_, turn in rows if kind == LinkKind.REPLY} - {head[1] for head in heads}
             further = (head_after(ask, turn) for turn in sorted(named)[-MAX_CONVERSATIONS:])
@@ -364,14 +370,14 @@ class Journal:
 
 def _head_of(asked: Continuation, ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
     """Links, heads and blocks, for `_seen`; a few rows by their keys."""
-    rows = ask(STANDING, (asked.turn, asked.tenant, MAX_HEADS_READ))
-    if not rows:
+    standing = STANDING, (asked.turn, asked.tenant, MAX_HEADS_READ)
+    links, blocks = (LINKS_OF, (asked.tenant, asked.answer)), (BLOCKS_BESIDE, (asked.turn, asked.tenant))
+    ask_ahead(ask, [standing, links, blocks])
+    rows = ask(*standing)
+    if not rows or rows[0][3] != rows[0][0]:
         return [], [], []
-    turn, conversation, tenant, has_blocks = rows[0][:4]
-    heads = [row[4:] for row in rows]
-    if heads[0][1] != turn:
-        return [], [], []
-    return ask(LINKS_OF, (tenant, asked.answer)), heads, ask(BLOCKS, (ids([conversation]),)) if has_blocks else []
+    has_blocks, heads = rows[0][1], [row[2:] for row in rows]
+    return ask(*links), heads, ask(*blocks) if has_blocks else []
 
 
 def _turn(rows: Sequence[Row]) -> Mapping[str, Any] | None:

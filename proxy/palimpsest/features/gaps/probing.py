@@ -39,6 +39,7 @@ from palimpsest.memory.request.decider import RECALL_LIMIT
 from palimpsest.memory.traffic import Traffic
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Ask, Engine, Row, nobody
+from palimpsest.store.engine.full_text import counted
 from palimpsest.store.operation.probes import (
     ProbedMessage,
     live_estimate,
@@ -50,7 +51,6 @@ from palimpsest.store.operation.probes import (
     text_of,
 )
 from palimpsest.store.operation.switches import EVERYBODY, switched_off
-from palimpsest.store.search.passages import passages_holding
 from palimpsest.store.search.scope import Scope
 
 NEWEST_MESSAGES = 5000  # are asked for: the last days, read in some 10 ms
@@ -246,7 +246,7 @@ class Prober:
         """A probe for one rare thing that a message says; None: it says none."""
         found = answers(text_of(ask, message.occurrence), message.role, self._chance.randrange)
         terms = {term for answer in found for term in query_terms(answer.text)}
-        held = passages_holding(ask, message.tenant, sorted(terms))
+        held = counted(ask, message.tenant, sorted(terms))
         rare = [
             one
             for one in found

@@ -34,6 +34,7 @@ from palimpsest.features.items.model_writers import ModelWriters
 from palimpsest.memory.archive import Archive
 from palimpsest.settings.policy import ConsolidationPolicy
 from palimpsest.store.engine import Ask, Engine, nobody
+from palimpsest.store.engine.full_text import counted
 from palimpsest.store.knowledge.items import (
     SEGMENT_MESSAGES,
     UnreadConversation,
@@ -46,7 +47,6 @@ from palimpsest.store.knowledge.items import (
     waiting_conversations,
     write_items,
 )
-from palimpsest.store.search.passages import passages_holding
 
 CHARS_PER_TOKEN = 4  # of English prose; budgets here are rough
 SEGMENT_CHARS = 1024 * CHARS_PER_TOKEN  # LightMem buffers 256 to 1,024 tokens before it writes
@@ -291,7 +291,7 @@ def _turn_vectors(ask: Ask, segment: Sequence[SourceMessage], model: str) -> Flo
 def _statistics(ask: Ask, tenant: int, segment: Sequence[SourceMessage]) -> TermStatistics:
     """How many of the tenant's passages hold each word of a segment, the segment included."""
     found = dict.fromkeys(term for said in segment for term in terms(said.text))
-    return TermStatistics(passages_in(ask, tenant), passages_holding(ask, tenant, [*found]))
+    return TermStatistics(passages_in(ask, tenant), counted(ask, tenant, [*found]))
 
 
 def _tokens(text: str) -> int:

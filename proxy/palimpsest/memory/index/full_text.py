@@ -17,8 +17,8 @@ from palimpsest.core.recall.ranking import PassageTable, Rows
 from palimpsest.domain import Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask
-from palimpsest.store.engine.full_text import postings
-from palimpsest.store.search.passages import last_passage, passages_holding
+from palimpsest.store.engine.full_text import counted, postings
+from palimpsest.store.search.passages import last_passage
 from palimpsest.store.search.scope import Scope
 
 MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about; `ranking.nearby` takes 32 at most
@@ -40,18 +40,18 @@ class TermRows:
 
 def find(ask: Ask, scope: Scope, table: PassageTable, terms: Sequence[str]) -> TermRows:
     """Look up different terms; those too common to tell anything are left out of the answer."""
-    counted = passages_holding(ask, scope.tenant, terms)
+    memories = counted(ask, scope.tenant, terms)
     chosen = []
     room = MAX_HITS
-    for term in sorted(counted, key=lambda term: (counted[term], term))[:MAX_TERMS]:
-        room -= counted[term]
+    for term in sorted(memories, key=lambda term: (memories[term], term))[:MAX_TERMS]:
+        room -= memories[term]
         if scope.reach is Reach.CONVERSATION or room >= 0:
             chosen.append(term)
     if not chosen:
-        return TermRows({}, tuple(term for term in terms if term not in counted))
+        return TermRows({}, tuple(term for term in terms if term not in memories))
     held = _rows(ask, scope, table, chosen)
     found = {term: held[term] for term in chosen if len(held[term])}
-    unasked = {*counted} - {*chosen}
+    unasked = {*memories} - {*chosen}
     return TermRows(found, tuple(term for term in terms if term not in found and term not in unasked))
 
 

@@ -27,6 +27,16 @@ Whose = Callable[[Ask], Iterable[str]]
 """Reads names of tenants."""
 
 
+def ask_ahead(ask: Ask, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """
+    Say which SELECTs will be asked, as far as none needs another's answer. A server is asked all of them at once, so
+    that one wait is enough; elsewhere it means nothing. Asking then is as always.
+    """
+    ahead = getattr(ask, "ahead", None)
+    if ahead is not None:
+        ahead(statements)
+
+
 def nobody(_ask: Ask) -> Iterable[str]:
     """Names no tenant: who writes rows that it claims, or that one statement decides about, keeps nobody waiting."""
     return ()
@@ -39,6 +49,9 @@ class Transaction(Protocol):
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]] = ONCE) -> None:
         """Run one statement once for each row of arguments."""
+
+    def write_together(self, statements: Sequence[Statement]) -> None:
+        """The same of several statements none of which sees what another of them writes."""
 
     def new_ids(self, table: str, count: int) -> Sequence[int]:
         """So many ids for rows of a table, rising, that were never given before. See `Engine.transact`."""

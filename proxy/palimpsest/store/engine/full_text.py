@@ -19,10 +19,12 @@ CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars
 CLEAR = (("DROP TABLE memory_text", [()]), (MAKE, [()]))
 """Statements that leave the index empty: much sooner than its rows would go."""
 
+ADD = "INSERT INTO memory_text(rowid, tokens) VALUES (?, ?)"  # id and tokens of a passage, with spaces between
 COUNT = """
 INSERT INTO term(tenant, term, memories) SELECT ?1, key, value FROM counts(?2) WHERE true
 ON CONFLICT (tenant, term) DO UPDATE SET memories = term.memories + excluded.memories
 """
+COUNTED = "SELECT term, memories FROM term WHERE tenant = ? AND term IN (SELECT value FROM texts(?))"
 POSTINGS = "SELECT ?, passages_holding(?, ?, ?)"
 THESE = "rowid IN (SELECT value FROM numbers(?))"
 ZEROS = f"UPDATE memory_text SET tokens = zeros_for(tokens) WHERE {THESE}"
@@ -39,15 +41,16 @@ JOIN memory ON memory.id = memory_text.rowid WHERE memory_text.rowid > ? ORDER B
 """
 
 
-def add(transaction: Transaction, rows: Sequence[tuple[int, str]]) -> None:
-    """Index passages: the id and the tokens of each, with spaces between."""
-    transaction.write("INSERT INTO memory_text(rowid, tokens) VALUES (?, ?)", rows)
-
-
 def count(transaction: Transaction, held: Mapping[int, Mapping[str, int]]) -> None:
     """Note that so many more passages of each tenant hold each term."""
     rows = [(tenant, orjson.dumps(dict(sorted(terms.items()))).decode()) for tenant, terms in held.items()]
     transaction.write(COUNT, rows)
+
+
+def counted(ask: Ask, tenant: int, terms: Sequence[str]) -> Mapping[str, int]:
+    """By term, how many passages of the tenant hold it; terms that none holds are left out."""
+    rows: list[Row] = ask(COUNTED, (tenant, orjson.dumps(terms).decode()))
+    return dict(rows)
 
 
 def tokens_of(ask: Ask, passages: str) -> list[Row]:

@@ -41,21 +41,24 @@ def write_passages(
     if not rows:
         return
     memories = memories or transaction.new_ids("memory", len(rows))
-    transaction.write(
-        "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags, kind) VALUES (?,?,?,?,?,?,?,?)",
+    numbered = [*zip(memories, rows, strict=True)]
+    transaction.write_together(
         [
-            (id, f.tenant, f.conversation, f.occurrence, p.start, p.stop, " ".join(p.tags), p.kind)
-            for id, (f, p) in zip(memories, rows, strict=True)
-        ],
+            (
+                "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags, kind)"
+                " VALUES (?,?,?,?,?,?,?,?)",
+                [
+                    (id, f.tenant, f.conversation, f.occurrence, p.start, p.stop, " ".join(p.tags), p.kind)
+                    for id, (f, p) in numbered
+                ],
+            ),
+            (
+                full_text.ADD,
+                [(id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation)))) for id, (f, p) in numbered],
+            ),
+            ("INSERT INTO unindexed(memory) SELECT value FROM numbers(?)", [(ids(memories),)]),
+        ]
     )
-    full_text.add(
-        transaction,
-        [
-            (id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation))))
-            for id, (f, p) in zip(memories, rows, strict=True)
-        ],
-    )
-    transaction.write("INSERT INTO unindexed(memory) SELECT value FROM numbers(?)", [(ids(memories),)])
     counted: dict[int, Counter[str]] = defaultdict(Counter)
     for f, passage in rows:
         counted[f.tenant].update(set(passage.terms))

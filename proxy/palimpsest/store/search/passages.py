@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-
-import orjson
+from collections.abc import Collection, Sequence
 
 from palimpsest.domain import Reach
 from palimpsest.store.engine import Ask, Row, Transaction
@@ -176,12 +174,3 @@ def texts_of(ask: Ask, tenant: str, memories: Sequence[int]) -> list[Row]:
 def _index_of(scope: Scope) -> str:
     """The index to use for a scope, named, as SQLite would choose a slower one."""
     return "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"
-
-
-def passages_holding(ask: Ask, tenant: int, terms: Sequence[str]) -> Mapping[str, int]:
-    """By term, how many passages of the tenant hold it; terms that none holds are left out."""
-    rows: list[Row] = ask(
-        "SELECT term, memories FROM term WHERE tenant = ? AND term IN (SELECT value FROM texts(?))",
-        (tenant, orjson.dumps(terms).decode()),
-    )
-    return dict(rows)

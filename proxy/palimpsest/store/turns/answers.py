@@ -8,14 +8,12 @@ long. Of a tenant whose credential nobody has vouched for yet, nothing is kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import ceil
 
 import orjson
 
 from palimpsest.core.block.pressure import CHARS_PER_TOKEN
 from palimpsest.domain import AnswerRecord, Cost, Ending, Entry, NewCut, ResentTurn
-from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Transaction
 from palimpsest.store.families.passages import write_passages
 from palimpsest.store.turns.branch_heads import remove_unused_listings, to_listing
@@ -23,7 +21,7 @@ from palimpsest.store.turns.costs import write_costs
 from palimpsest.store.turns.diffs import decode_kept, encode_kept, message_list
 from palimpsest.store.turns.messages import NewOccurrence, forget_occurrences, write_occurrences
 from palimpsest.store.turns.reminders import wait_again
-from palimpsest.store.turns.requests import Unwritten, write_links
+from palimpsest.store.turns.requests import OpenTurn, Unwritten, links_as_rows
 from palimpsest.store.turns.tombstones import ERASED_TURN, without_passages, without_query, without_text
 from palimpsest.wire.values import dumps
 
@@ -33,20 +31,6 @@ UPDATE link SET turn = ?1 WHERE turn = ?2 AND NOT EXISTS (
     SELECT 1 FROM link AS other WHERE other.tenant = link.tenant AND other.fingerprint = link.fingerprint
         AND other.conversation = link.conversation AND other.kind = link.kind AND other.turn = ?1)
 """
-
-
-@frozen
-class _OpenTurn:
-    """A written request that has no answer yet."""
-
-    number: int
-    conversation: int
-    tenant: int
-    parent: int | None
-    messages: int
-    was_erased: bool  # while its answer was on its way
-    retirement: int  # of what it asked, meanwhile; 0 none
-    has_listings: bool  # its conversation
 
 
 NOTHING = Unwritten()
@@ -64,21 +48,9 @@ def write_answers(
     Returns:
         What the requests cost, by their turns' ids.
     """
-    keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
-    rows = transaction.read(
-        "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages,"
-        " turn.explain = ?, coalesce((SELECT max(retirement) FROM occurrence"
-        " JOIN retired ON retired.occurrence = occurrence.id"
-        " WHERE occurrence.turn = turn.id), 0),"
-        " EXISTS (SELECT 1 FROM listing WHERE listing.conversation = turn.conversation)"
-        " FROM texts(?) AS asked JOIN turn ON turn.key = asked.value"
-        " JOIN conversation ON conversation.id = turn.conversation"
-        " WHERE turn.ending = 'open'",
-        (ERASED_TURN, keys),
-    )
-    retired = {s.turn: s.retirement for s in sorted(unwritten.occurrences, key=lambda s: s.retirement)}
-    turns = ((key, _OpenTurn(*row)) for key, *row in rows)
-    opened = {key: replace(turn, retirement=max(turn.retirement, retired.get(turn.number, 0))) for key, turn in turns}
+    opened = {heard.answer.turn_id: turn for heard in answers if (turn := unwritten.opened.get(heard.answer.turn_id))}
+    if earlier := [heard.answer.turn_id for heard in answers if heard.answer.turn_id not in opened]:
+        opened |= _opened_earlier(transaction, earlier)
     heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in opened}
     bare = [(opened[key], heard.answer.bare) for key, heard in heard_of.items() if heard.answer.bare]
     refused = [
@@ -107,39 +79,61 @@ def write_answers(
         for s in occurrences
         for new in (s.entry.new,)
     }
-    transaction.write(
-        "UPDATE head SET listing = joined(listing, ?),"
-        " state = with_field(state, 'tokens', coalesce(?, CAST(field(state, 'tokens') AS BIGINT)) + ?) WHERE turn = ?",
-        [
-            (
-                listed.get(turn.number, b""),
-                heard.answer.prompt_tokens,
-                ceil(len(heard.entry.text) / CHARS_PER_TOKEN) if heard.entry else 0,
-                turn.number,
-            )
-            for turn, heard in ended
-        ],
-    )
-    transaction.write(
-        "UPDATE turn SET ending = ?, prompt_tokens = ? WHERE id = ?",
-        [(heard.answer.ending, heard.answer.prompt_tokens, turn.number) for turn, heard in ended],
-    )
-    transaction.write(
-        "DELETE FROM head WHERE turn = (SELECT replaces FROM head WHERE turn = ?)", [(t.number,) for t, _ in ended]
-    )
-    remove_unused_listings(transaction, {turn.conversation for turn, _ in ended if turn.has_listings})
     links = (
         (turn.tenant, fingerprint, kind, turn.conversation, turn.number)
         for turn, heard in ended
         for kind, fingerprint in heard.answer.links
     )
-    write_links(transaction, [*unwritten.links, *links])
+    statements = [
+        (
+            "UPDATE head SET listing = joined(listing, ?),"
+            " state = with_field(state, 'tokens', coalesce(?, CAST(field(state, 'tokens') AS BIGINT)) + ?)"
+            " WHERE turn = ?",
+            [
+                (
+                    listed.get(turn.number, b""),
+                    heard.answer.prompt_tokens,
+                    ceil(len(heard.entry.text) / CHARS_PER_TOKEN) if heard.entry else 0,
+                    turn.number,
+                )
+                for turn, heard in ended
+            ],
+        ),
+        (
+            "UPDATE turn SET ending = ?, prompt_tokens = ? WHERE id = ?",
+            [(heard.answer.ending, heard.answer.prompt_tokens, turn.number) for turn, heard in ended],
+        ),
+        ("DELETE FROM head WHERE turn = (SELECT replaces FROM head WHERE turn = ?)", [(t.number,) for t, _ in ended]),
+        links_as_rows([*unwritten.links, *links]),
+    ]
+    if len(ended) == 1:
+        transaction.write_together(statements)
+    else:  # one may replace the head of another
+        for sql, rows in statements:
+            transaction.write(sql, rows)
+    remove_unused_listings(transaction, {turn.conversation for turn, _ in ended if turn.has_listings})
     for turn in refused:
         _take_back(transaction, turn)
     return write_costs(transaction, {turn.number: heard.answer.cost for turn, heard in ended if heard.answer.cost})
 
 
-def _kept_entry(turn: _OpenTurn, entry: Entry) -> Entry:
+def _opened_earlier(transaction: Transaction, keys: Sequence[str]) -> dict[str, OpenTurn]:
+    """Those of these turns that are open, as earlier transactions wrote them."""
+    rows = transaction.read(
+        "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages,"
+        " turn.explain = ?, coalesce((SELECT max(retirement) FROM occurrence"
+        " JOIN retired ON retired.occurrence = occurrence.id"
+        " WHERE occurrence.turn = turn.id), 0),"
+        " EXISTS (SELECT 1 FROM listing WHERE listing.conversation = turn.conversation)"
+        " FROM texts(?) AS asked JOIN turn ON turn.key = asked.value"
+        " JOIN conversation ON conversation.id = turn.conversation"
+        " WHERE turn.ending = 'open'",
+        (ERASED_TURN, orjson.dumps(keys).decode()),
+    )
+    return {key: OpenTurn(*row) for key, *row in rows}
+
+
+def _kept_entry(turn: OpenTurn, entry: Entry) -> Entry:
     """What is kept of an answer."""
     if turn.was_erased:
         return without_text(entry)
@@ -156,7 +150,7 @@ def _is_known(transaction: Transaction, tenant: int) -> bool:
     return bool(answered[0])
 
 
-def _write_bare(transaction: Transaction, bare: Sequence[tuple[_OpenTurn, ResentTurn]]) -> None:
+def _write_bare(transaction: Transaction, bare: Sequence[tuple[OpenTurn, ResentTurn]]) -> None:
     """
     Record that these requests went without what was added to them: it made them too long.
 
@@ -184,7 +178,7 @@ def _write_bare(transaction: Transaction, bare: Sequence[tuple[_OpenTurn, Resent
     _write_cuts(transaction, [(turn, sent) for turn, sent in bare if sent.cut != NewCut()])
 
 
-def _write_cuts(transaction: Transaction, bare: Sequence[tuple[_OpenTurn, ResentTurn]]) -> None:
+def _write_cuts(transaction: Transaction, bare: Sequence[tuple[OpenTurn, ResentTurn]]) -> None:
     """What stayed behind of requests when they were sent once more."""
     for turn, sent in bare:
         rows = transaction.read("SELECT position, id FROM occurrence WHERE turn = ?", (turn.number,))
@@ -194,7 +188,7 @@ def _write_cuts(transaction: Transaction, bare: Sequence[tuple[_OpenTurn, Resent
             transaction.write("UPDATE head SET state = ? WHERE turn = ?", [(told, turn.number)])
 
 
-def _take_back(transaction: Transaction, turn: _OpenTurn) -> None:
+def _take_back(transaction: Transaction, turn: OpenTurn) -> None:
     """Leave nothing of a request that the upstream refused, but that it was made."""
     wait_again(transaction, [turn.number])
     _hand_over(transaction, turn)
@@ -212,7 +206,7 @@ def _take_back(transaction: Transaction, turn: _OpenTurn) -> None:
     _drop_if_empty(transaction, turn)
 
 
-def _hand_over(transaction: Transaction, turn: _OpenTurn) -> None:
+def _hand_over(transaction: Transaction, turn: OpenTurn) -> None:
     """Requests that were built on this one meanwhile keep what they carry of it: it becomes theirs."""
     children = transaction.read("SELECT id, kept FROM turn WHERE parent = ? ORDER BY id", (turn.number,))
     if not children:
@@ -233,7 +227,7 @@ def _hand_over(transaction: Transaction, turn: _OpenTurn) -> None:
     transaction.write(HAND_OVER, [(children[0][0], turn.number)])
 
 
-def _drop_if_empty(transaction: Transaction, turn: _OpenTurn) -> None:
+def _drop_if_empty(transaction: Transaction, turn: OpenTurn) -> None:
     """A conversation, and then a tenant, that nothing but refused requests made, was never there."""
     (held,) = transaction.read(
         "SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1)"

@@ -49,7 +49,7 @@ def take_up(transaction: Transaction, taken: Sequence[tuple[int, int]]) -> None:
 
 def wait_again(transaction: Transaction, turns: Sequence[int]) -> None:
     """Let wait what came in requests that did not reach the model."""
-    came = transaction.read(
+    came = turns and transaction.read(
         "SELECT 1 FROM reminder WHERE turn IN (SELECT value FROM numbers(?)) LIMIT 1", (ids(turns),)
     )
     if came:

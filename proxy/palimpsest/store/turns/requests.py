@@ -11,7 +11,7 @@ import orjson
 from palimpsest.core.archive.tombstones import SentMessage, Tombstone, resends
 from palimpsest.domain import Block, HeadFlag, LinkKind, ParentListing, Record, Role, Turn
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Row, Transaction
+from palimpsest.store.engine import Row, Statement, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.facts import move_facts
 from palimpsest.store.families.passages import write_passages
@@ -317,7 +317,7 @@ def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
 
 
 def _write(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _StoredState]) -> Unwritten:
-    transaction.write(
+    turns = (
         "INSERT INTO turn(id, key, conversation, parent, role, event, kept, messages, model, explain, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -329,38 +329,62 @@ def _write(transaction: Transaction, requests: Sequence[_Request], known: Mappin
             for r in requests
         ],
     )
-    _write_heads(transaction, [r for r in requests if r.turn.role is not Role.SIDE], known)
+    with_listings = _write_with_heads(transaction, turns, [r for r in requests if r.turn.role is not Role.SIDE], known)
     take_up(transaction, [(r.number, memory) for r in requests for memory in r.turn.reminders])
+    opened = {
+        r.turn.id: OpenTurn(
+            *(r.number, r.conversation, r.tenant, r.turn.parent_turn if r.parent else None, r.messages),
+            was_erased=dumps(r.turn.explain) == ERASED_TURN,
+            retirement=max((s.retirement for s in r.new), default=0),
+            has_listings=known[r.turn.id].has_listings or r.conversation in with_listings,
+        )
+        for r in requests
+    }
     unwritten = Unwritten(
         [occurrence for r in requests for occurrence in r.new],
         [(r.tenant, link, kind, r.conversation, r.number) for r in requests for kind, link in r.turn.links],
+        opened,
     )
     if any(r.turn.block or r.turn.replaces_blocks for r in requests):  # blocks stand on messages
         unwritten.write(transaction)
         _write_blocks(transaction, requests)
-        return Unwritten()
+        return Unwritten(opened=opened)
     return unwritten
 
 
 @frozen
+class OpenTurn:
+    """A written request that has no answer yet."""
+
+    number: int
+    conversation: int
+    tenant: int
+    parent: int | None
+    messages: int
+    was_erased: bool  # while its answer was on its way
+    retirement: int  # of what it asked, meanwhile; 0 none
+    has_listings: bool  # its conversation
+
+
+@frozen
 class Unwritten:
-    """Messages and links of turns, to be written together with those of the answers to them."""
+    """Messages and links of turns, to be written together with those of the answers to them; and these turns, by id."""
 
     occurrences: Sequence[NewOccurrence] = ()
     links: Sequence[NewLink] = ()
+    opened: Mapping[str, OpenTurn] = field(default_factory=dict)
 
     def write(self, transaction: Transaction) -> None:
         """Write them, with the passages that find the messages."""
         write_passages(transaction, write_occurrences(transaction, self.occurrences))
-        write_links(transaction, self.links)
+        transaction.write(*links_as_rows(self.links))
 
 
-def write_links(transaction: Transaction, links: Sequence[NewLink]) -> None:
+def links_as_rows(links: Sequence[NewLink]) -> Statement:
     """
     A link that an ended turn has left is not left again: it cannot go any more, and ids come with every request.
     """
-    if links:
-        transaction.write(LINK, [(orjson.dumps(links).decode(),)])
+    return LINK, [(orjson.dumps(links).decode(),)] if links else ()
 
 
 def _tenants(transaction: Transaction, turns: Sequence[Turn], known: Mapping[str, _StoredState]) -> Tenants:
@@ -454,9 +478,11 @@ def _loose(
     }
 
 
-def _write_heads(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _StoredState]) -> None:
+def _write_with_heads(
+    transaction: Transaction, turns: Statement, requests: Sequence[_Request], known: Mapping[str, _StoredState]
+) -> Set[int]:
     """
-    The heads of these branches from now on.
+    Turns, and the heads of these branches from now on. Returns the conversations of the requests that have listings.
 
     One replaces its parent's where it carries all of that, but only once its own answer is there: until then the
     request may be refused, and the parent's head is what remains.
@@ -471,9 +497,16 @@ def _write_heads(transaction: Transaction, requests: Sequence[_Request], known: 
         cut = r.turn.cut.stored({s.position: s.occurrence for s in r.new})
         state = to_state(r.turn, stands.messages, r.occurrence_at(r.turn.restored_at) or 0, cut)
         heads.append((r.number, r.conversation, stands.replaces, state, stands.lost, base, tail))
-    transaction.write("INSERT INTO listing(turn, conversation, rows) VALUES (?, ?, ?)", listings)
-    transaction.write(
-        "INSERT INTO head(turn, conversation, replaces, state, lost, base, listing) VALUES (?, ?, ?, ?, ?, ?, ?)", heads
+    transaction.write_together(
+        [
+            turns,
+            ("INSERT INTO listing(turn, conversation, rows) VALUES (?, ?, ?)", listings),
+            (
+                "INSERT INTO head(turn, conversation, replaces, state, lost, base, listing)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                heads,
+            ),
+        ]
     )
     new = Counter(r.conversation for r in requests)
     full = {r.conversation for r in requests if known[r.turn.id].heads + new[r.conversation] > MAX_HEADS}
@@ -484,6 +517,7 @@ def _write_heads(transaction: Transaction, requests: Sequence[_Request], known: 
     )
     with_listings = {r.conversation for r in requests if known[r.turn.id].has_listings} | {row[1] for row in listings}
     remove_unused_listings(transaction, full & with_listings)
+    return with_listings
 
 
 @frozen

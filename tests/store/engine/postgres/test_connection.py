@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from palimpsest.domain import Continuation
 from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.postgres import connection
 from palimpsest.store.engine.postgres.database import Database
@@ -14,11 +15,12 @@ from palimpsest.store.journal import Journal
 from tests.poolers import running_pooler
 from tests.relay import relayed
 from tests.servers import Server
-from tests.talking import Talk, heard, record, user
+from tests.talking import Talk, heard, look, print_of, record, user
 
 pytestmark = pytest.mark.slow
 
-MOST_ROUND_TRIPS = 4  # of a turn, written in one transaction
+MOST_ROUND_TRIPS = 2  # of a turn, written in one transaction
+MOST_STATEMENTS = 8  # of it, beside BEGIN and COMMIT
 TEXT = "The scanner in hall nine reports error E7706 whenever its lamp is older than two years."
 
 
@@ -40,7 +42,7 @@ async def pooled(server: Server, pooler: int) -> AsyncIterator[list[Database]]:
         await database.close()
 
 
-async def test_a_turn_takes_few_round_trips(server: Server) -> None:
+async def test_a_turn_takes_few_statements_and_round_trips(server: Server) -> None:
     with relayed(server.new_database("empty")) as (url, relay):
         database = Database(url)
         await database.open()
@@ -48,9 +50,26 @@ async def test_a_turn_takes_few_round_trips(server: Server) -> None:
         for number in range(3):
             await talk.say(f"{number}: {TEXT}")
         asked = record((*talk.history, user("And the lamp of hall ten?")), talk.head)
-        before = relay.round_trips
+        before = relay.round_trips, relay.statements
         await journal.write([asked], [heard(asked, "It was replaced in May.")])
-        assert 0 < relay.round_trips - before <= MOST_ROUND_TRIPS
+        assert 0 < relay.round_trips - before[0] <= MOST_ROUND_TRIPS
+        assert 0 < relay.statements - before[1] - 2 <= MOST_STATEMENTS
+        await database.close()
+
+
+async def test_a_request_that_goes_on_is_looked_up_in_one_round_trip_and_an_unknown_one_in_two(server: Server) -> None:
+    with relayed(server.new_database("empty")) as (url, relay):
+        database = Database(url)
+        await database.open()
+        journal, talk = Journal(database), Talk(Journal(database))
+        for number in range(3):
+            asked = await talk.say(f"{number}: {TEXT}")
+        before = relay.round_trips
+        answer = print_of(talk.tenant, talk.history[-1]).full
+        assert (await journal.head(Continuation(talk.tenant, asked.turn.id, answer))).heads
+        assert relay.round_trips - before == 1
+        assert (await look(journal, talk.history)).heads
+        assert relay.round_trips - before == 1 + 2
         await database.close()
 
 

@@ -23,6 +23,7 @@ from psycopg.pq import ConnStatus
 
 from palimpsest.domain.errors import MemoryFault, faults
 from palimpsest.store.engine import Ask, Row, Statement, Transaction, Whose, each
+from palimpsest.store.engine.dialect import POSTGRES
 from palimpsest.store.engine.postgres.connection import ServerConnection, connect, in_transaction, read
 from palimpsest.store.engine.postgres.failures import RETRIED, advice_on, is_of_the_data, words_of
 from palimpsest.store.engine.postgres.tables import make_tables
@@ -43,7 +44,9 @@ WHERE datname = current_database() AND application_name = 'palimpsest' AND pid <
 """
 ATTEMPTS = 5  # at a transaction that the server has undone
 FIRST_PAUSE_SECONDS = 0.01  # before the next; it doubles
-SETTINGS = {"jit": "off", "idle_in_transaction_session_timeout": WRITE_MS}
+# Statements look rows up by their keys, as SQLite does; of new tables the planner would read all rows instead
+BY_KEYS = {f"enable_{way}": "off" for way in ("hashjoin", "mergejoin", "seqscan")}
+SETTINGS = BY_KEYS | {"jit": "off", "idle_in_transaction_session_timeout": WRITE_MS}
 READING = SETTINGS | {"statement_timeout": READ_MS, "default_transaction_read_only": "on"}
 WRITING = SETTINGS | {"statement_timeout": WRITE_MS, "lock_timeout": LOCK_MS}
 
@@ -277,13 +280,14 @@ class _Reading(Generic[T]):
         self._connection: ServerConnection | None = None
         self._is_stopped = False
         self._changing = threading.Lock()
+        self._ahead: dict[tuple[str, tuple[Any, ...]], list[Row]] = {}  # rows that were asked for ahead
 
     def __call__(self, connection: ServerConnection) -> T:
         with self._changing:
             self._connection = connection
         try:
             with connection.reading():
-                return self._work(self._read)
+                return self._work(_Asking(self))
         finally:
             with self._changing:
                 self._connection = None
@@ -294,7 +298,31 @@ class _Reading(Generic[T]):
             if self._connection is not None:
                 self._connection.cancel_safe(timeout=1.0)
 
-    def _read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+    def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+        if self._ahead and (rows := self._ahead.pop((sql, tuple(args)), None)) is not None:
+            return rows
+        return read(self._usable(), sql, args)
+
+    def ahead(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        """See `ask_ahead`."""
+        connection = self._usable()
+        with connection.pipeline():
+            asked = [connection.execute(POSTGRES[sql], args) for sql, args in statements]
+        for (sql, args), cursor in zip(statements, asked, strict=True):
+            self._ahead[sql, tuple(args)] = cursor.fetchall()
+
+    def _usable(self) -> ServerConnection:
         if self._is_stopped or self._connection is None:
             raise psycopg.errors.QueryCanceled("interrupted")
-        return read(self._connection, sql, args)
+        return self._connection
+
+
+class _Asking:
+    """The `Ask` of a piece of work."""
+
+    def __init__(self, reading: _Reading[Any]) -> None:
+        self._reading = reading
+        self.ahead = reading.ahead
+
+    def __call__(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+        return self._reading.read(sql, args)

@@ -1,9 +1,13 @@
 -- The full-text index: which passages of a tenant hold a term, in segments of 16,384 ids. See full_text.py.
+-- A tenant's newest passages, 32 at most, wait to be put there together: most of their terms stand in several. Until
+-- then a search looks through their tokens.
 
 CREATE TABLE memory_text (                  -- as the table of FTS5 looks
     rowid BIGINT PRIMARY KEY,
-    tokens TEXT COLLATE "C" NOT NULL        -- the last two are those of `digest.scope_terms`
+    tokens TEXT COLLATE "C" NOT NULL,       -- the last two are those of `digest.scope_terms`
+    tenant BIGINT GENERATED ALWAYS AS (substring(split_part(tokens, ' ', -2) from '^\ue000t([0-9]+)$')::bigint) STORED
 );
+CREATE INDEX memory_text_by_tenant ON memory_text(tenant, rowid);
 CREATE VIEW memory_text_content AS SELECT rowid AS id FROM memory_text;
 CREATE TABLE posting (
     tenant BIGINT NOT NULL,
@@ -12,26 +16,65 @@ CREATE TABLE posting (
     passages BIGINT[] NOT NULL,             -- rising
     PRIMARY KEY (tenant, term, segment)
 );
-CREATE VIEW term AS                          -- it follows from the postings; what is written to it on SQLite is not here
-    SELECT tenant, term, sum(cardinality(passages))::bigint AS memories FROM posting GROUP BY tenant, term;
+CREATE TABLE posted (
+    tenant BIGINT PRIMARY KEY,
+    passage BIGINT NOT NULL                 -- those behind it wait
+);
+
+CREATE FUNCTION terms_of(tokens text) RETURNS TABLE(term text) IMMUTABLE LANGUAGE sql AS $$
+    SELECT DISTINCT one FROM unnest(string_to_array(tokens, ' ')) AS one WHERE one <> '' AND left(one, 1) <> E'\ue000'
+$$;
+CREATE FUNCTION post(passages_to_post bigint[]) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO posting AS known (tenant, term, segment, passages)
+    SELECT tenant, term, rowid >> 14, array_agg(rowid ORDER BY rowid) FROM (
+        SELECT DISTINCT tenant, rowid, unnest(string_to_array(tokens, ' ')) COLLATE "C" AS term
+        FROM memory_text WHERE rowid = ANY (passages_to_post) AND tenant IS NOT NULL) AS held
+    WHERE term <> '' AND left(term, 1) <> E'\ue000' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+    ON CONFLICT (tenant, term, segment) DO UPDATE SET passages =
+        CASE WHEN excluded.passages[1] > known.passages[cardinality(known.passages)]
+        THEN known.passages || excluded.passages
+        ELSE ARRAY(SELECT DISTINCT id FROM unnest(known.passages || excluded.passages) AS id ORDER BY id) END
+$$;
+CREATE FUNCTION post_all() RETURNS void LANGUAGE sql AS $$
+    SELECT post(ARRAY(SELECT rowid FROM memory_text LEFT JOIN posted ON posted.tenant = memory_text.tenant
+        WHERE rowid > coalesce(posted.passage, 0)));
+    INSERT INTO posted SELECT tenant, max(rowid) FROM memory_text WHERE tenant IS NOT NULL GROUP BY tenant
+    ON CONFLICT (tenant) DO UPDATE SET passage = excluded.passage
+$$;
+
+CREATE VIEW term AS                         -- it follows from the others; what is written to it on SQLite is not here
+    SELECT tenant, term, sum(memories)::bigint AS memories FROM (
+        SELECT tenant, term, cardinality(passages) AS memories FROM posting
+        UNION ALL SELECT waiting.tenant, one.term, 1
+        FROM memory_text AS waiting LEFT JOIN posted ON posted.tenant = waiting.tenant
+        CROSS JOIN LATERAL terms_of(waiting.tokens) AS one
+        WHERE waiting.tenant IS NOT NULL AND rowid > coalesce(posted.passage, 0)) AS counted
+    GROUP BY tenant, term;
 CREATE RULE insert_term AS ON INSERT TO term DO INSTEAD NOTHING;
 CREATE RULE update_term AS ON UPDATE TO term DO INSTEAD NOTHING;
 CREATE RULE delete_term AS ON DELETE TO term DO INSTEAD NOTHING;
 
-CREATE FUNCTION terms_of(tokens text) RETURNS TABLE(tenant bigint, term text) IMMUTABLE LANGUAGE sql AS $$
-    WITH owner AS MATERIALIZED (SELECT substring(tokens from '\ue000t([0-9]+) \S+$')::bigint AS tenant) -- once
-    SELECT DISTINCT owner.tenant, one FROM owner CROSS JOIN unnest(string_to_array(tokens, ' ')) AS one
-    WHERE one <> '' AND left(one, 1) <> E'\ue000'
-$$;
 CREATE FUNCTION add_postings() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    one record;
+    waiting bigint[];
 BEGIN
-    INSERT INTO posting AS known (tenant, term, segment, passages)
-    SELECT one.tenant, one.term, added.rowid >> 14, array_agg(added.rowid ORDER BY added.rowid)
-    FROM added CROSS JOIN LATERAL terms_of(added.tokens) AS one GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-    ON CONFLICT (tenant, term, segment) DO UPDATE SET passages =
-        CASE WHEN excluded.passages[1] > known.passages[cardinality(known.passages)]
-        THEN known.passages || excluded.passages
-        ELSE ARRAY(SELECT DISTINCT id FROM unnest(known.passages || excluded.passages) AS id ORDER BY id) END;
+    FOR one IN
+        SELECT added.tenant AS whose, coalesce(posted.passage, 0) AS last,
+            array_agg(rowid) FILTER (WHERE rowid <= posted.passage) AS again
+        FROM added LEFT JOIN posted ON posted.tenant = added.tenant
+        WHERE added.tenant IS NOT NULL GROUP BY 1, 2 ORDER BY 1
+    LOOP
+        IF one.again IS NOT NULL THEN
+            PERFORM post(one.again);
+        END IF;
+        waiting := ARRAY(SELECT rowid FROM memory_text WHERE tenant = one.whose AND rowid > one.last);
+        IF cardinality(waiting) > 32 THEN
+            PERFORM post(waiting);
+            INSERT INTO posted SELECT one.whose, max(passage) FROM unnest(waiting) AS passage
+            ON CONFLICT (tenant) DO UPDATE SET passage = excluded.passage;
+        END IF;
+    END LOOP;
     RETURN NULL;
 END
 $$;
@@ -39,12 +82,14 @@ CREATE FUNCTION remove_postings() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE posting SET passages = ARRAY(
         SELECT id FROM unnest(posting.passages) AS id WHERE id <> ALL (gone.passages) ORDER BY id)
-    FROM (SELECT one.tenant, one.term, removed.rowid >> 14 AS segment, array_agg(removed.rowid) AS passages
-        FROM removed CROSS JOIN LATERAL terms_of(removed.tokens) AS one GROUP BY 1, 2, 3) AS gone
+    FROM (SELECT removed.tenant, one.term, rowid >> 14 AS segment, array_agg(rowid) AS passages
+        FROM removed CROSS JOIN LATERAL terms_of(tokens) AS one GROUP BY 1, 2, 3) AS gone
     WHERE posting.tenant = gone.tenant AND posting.term = gone.term AND posting.segment = gone.segment;
     DELETE FROM posting USING (
-        SELECT DISTINCT one.tenant, one.term FROM removed CROSS JOIN LATERAL terms_of(removed.tokens) AS one) AS gone
+        SELECT DISTINCT removed.tenant, one.term FROM removed CROSS JOIN LATERAL terms_of(tokens) AS one) AS gone
     WHERE posting.tenant = gone.tenant AND posting.term = gone.term AND posting.passages = '{}';
+    DELETE FROM posted WHERE tenant IN (SELECT tenant FROM removed)
+        AND NOT EXISTS (SELECT 1 FROM memory_text WHERE memory_text.tenant = posted.tenant);
     RETURN NULL;
 END
 $$;
@@ -53,12 +98,26 @@ CREATE TRIGGER add_postings AFTER INSERT ON memory_text
 CREATE TRIGGER remove_postings AFTER DELETE ON memory_text
     REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION remove_postings();
 
+CREATE FUNCTION waiting_of(whose bigint) RETURNS TABLE(passage bigint, tokens text) STABLE LANGUAGE sql AS $$
+    SELECT rowid, ' ' || tokens FROM memory_text
+    WHERE tenant = whose AND rowid > coalesce((SELECT posted.passage FROM posted WHERE tenant = whose), 0)
+$$;
+CREATE FUNCTION counted(whose bigint, terms text) RETURNS TABLE(term text, memories bigint) STABLE LANGUAGE sql AS $$
+    WITH waiting AS MATERIALIZED (SELECT tokens FROM waiting_of(whose))
+    SELECT asked.value, found.memories FROM texts(terms) AS asked CROSS JOIN LATERAL (
+        SELECT (SELECT coalesce(sum(cardinality(passages)), 0) FROM posting
+                WHERE tenant = whose AND posting.term = asked.value)
+            + (SELECT count(*) FROM waiting WHERE strpos(tokens, ' ' || asked.value || ' ') > 0) AS memories) AS found
+    WHERE found.memories > 0 AND left(asked.value, 1) <> E'\ue000'
+$$;
 CREATE FUNCTION passages_holding(whose bigint, words text, after bigint) RETURNS text STABLE LANGUAGE sql AS $$
     -- `words` begin with the term, in double quotes
-    SELECT string_agg(CASE WHEN segment > after >> 14 THEN array_to_string(passages, ',')
-        ELSE array_to_string(ARRAY(SELECT id FROM unnest(passages) AS id WHERE id > after ORDER BY id), ',') END,
-        ',' ORDER BY segment)
-    FROM posting WHERE tenant = whose AND segment >= after >> 14
-        AND passages[cardinality(passages)] > after
-        AND term = replace(substring(words from '^"((?:[^"]|"")*)"'), '""', '"')
+    SELECT string_agg(listed, ',' ORDER BY first) FROM (
+        SELECT passages[1], CASE WHEN passages[1] > after THEN array_to_string(passages, ',')
+            ELSE array_to_string(ARRAY(SELECT id FROM unnest(passages) AS id WHERE id > after ORDER BY id), ',') END
+        FROM posting WHERE tenant = whose AND segment >= after >> 14 AND passages[cardinality(passages)] > after
+            AND term = replace(substring(words from '^"((?:[^"]|"")*)"'), '""', '"')
+        UNION ALL SELECT passage, passage::text FROM waiting_of(whose) WHERE passage > after
+            AND strpos(tokens, ' ' || replace(substring(words from '^"((?:[^"]|"")*)"'), '""', '"') || ' ') > 0
+    ) AS held(first, listed)
 $$;

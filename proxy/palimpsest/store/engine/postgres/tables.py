@@ -17,15 +17,16 @@ OTHERS = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablen
 IS_OURS = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'palimpsest'"
 
 POSTGRES |= {
-    full_text.CLEAR[0][0]: "TRUNCATE memory_text, posting",
+    full_text.CLEAR[0][0]: "TRUNCATE memory_text, posting, posted",
     full_text.CLEAR[1][0]: NOTHING,  # the index is made with the tables
     full_text.COUNT: NOTHING,  # postings are counted
+    full_text.COUNTED: "SELECT term, memories FROM counted($1, $2)",
     full_text.ZEROS: NOTHING,  # a row that is changed is another row: nothing is written over
     full_text.CHANGES: "SELECT 0",
     full_text.MERGE: NOTHING,
-    full_text.OPTIMISE: NOTHING,
+    full_text.OPTIMISE: "SELECT post_all()",
 }
-"""Of the full-text index, what PostgreSQL does in a way of its own; it has nothing to merge."""
+"""Of the full-text index, what PostgreSQL does in a way of its own."""
 
 OWN = re.compile(r"CREATE TABLE term\b")  # a view, see full_text.sql
 

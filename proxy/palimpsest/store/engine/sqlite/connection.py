@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import aiosqlite
 
-from palimpsest.store.engine import ONCE, Ask, Row, Transaction
+from palimpsest.store.engine import ONCE, Ask, Row, Statement, Transaction
 from palimpsest.store.engine.dialect import SQLITE
 
 T = TypeVar("T")
@@ -144,6 +144,10 @@ class FileTransaction:
 
     def keep_order(self, table: str) -> None:
         """Nobody else writes anything."""
+
+    def write_together(self, statements: Sequence[Statement]) -> None:
+        for sql, rows in statements:
+            self.write(sql, rows)
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]] = ONCE) -> None:
         """Run one statement once for each row of arguments."""
