@@ -14,7 +14,7 @@ import orjson
 
 from palimpsest.core.block.pressure import CHARS_PER_TOKEN
 from palimpsest.domain import AnswerRecord, Cost, Ending, Entry, NewCut, ResentTurn
-from palimpsest.store.engine import Transaction
+from palimpsest.store.engine import Statement, Transaction
 from palimpsest.store.families.passages import write_passages
 from palimpsest.store.turns.branch_heads import remove_unused_listings, to_listing
 from palimpsest.store.turns.costs import write_costs
@@ -84,7 +84,7 @@ def write_answers(
         for turn, heard in ended
         for kind, fingerprint in heard.answer.links
     )
-    statements = [
+    statements: list[Statement] = [
         (
             "UPDATE head SET listing = joined(listing, ?),"
             " state = with_field(state, 'tokens', coalesce(?, CAST(field(state, 'tokens') AS BIGINT)) + ?)"
