@@ -1,6 +1,6 @@
 """
 The relay of an answer to the client: chunk by chunk as it comes; only its end waits for the archive. Whoever
-listens is guarded: a failure there is none of the client's.
+listens is guarded: a failure there does not reach the client.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Trace:
     question: str = ""  # what memory looked for, or would look for
     asks_otherwise: bool = False  # the turn did not ask that
     note: Note | None = None  # why memory did not look in the turn
-    place: int = 0  # among the candidates, from 1; 0: it is none of them
+    place: int = 0  # among the candidates, from 1; 0: it is not among them
     candidates: int = 0
     probability: float = 0.0  # of answering the question
     helps: float = 0.0  # probability that memory helps with the question

@@ -66,7 +66,7 @@ def cursor_to(name: str, *position: int) -> str | None:
 
 
 def position_of(name: str, cursor: str, size: int = 1) -> tuple[int, ...]:
-    """The position that a cursor encodes, zeros for the first page; raises `Refused` where it is none of this list."""
+    """The position that a cursor encodes, zeros for the first page; raises `Refused` where it is not of this list."""
     if not cursor:
         return (0,) * size
     try:

@@ -93,7 +93,7 @@ def from_line(value: Any) -> PortableTurn:
     Read the value of a line.
 
     Raises:
-        WireError: it is none of an export; the text says what is wrong with it, in no word of a message.
+        WireError: it is not a line of an export; the text says what is wrong with it, in no word of a message.
     """
     if not isinstance(value, dict):
         raise WireError("not an object")
