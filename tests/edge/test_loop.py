@@ -45,7 +45,7 @@ class Greeted(asyncio.Protocol):
     def waits_since(self) -> float | None:
         return self._since
 
-    def leave(self) -> None:
+    def close_idle(self) -> None:
         self._transport.close()
 
 

@@ -15,7 +15,7 @@ class Visitor:
     def waits_since(self) -> float | None:
         return self.since
 
-    def leave(self) -> None:
+    def close_idle(self) -> None:
         self.is_gone = True
 
 
