@@ -244,7 +244,7 @@ def _rows(ask: Ask, words: Mapping[str, Sequence[str]]) -> Iterator[bytes]:
     yield "\0".join(row[0] or "" for row in ask("SELECT sql FROM sqlite_master")).encode()
     for table, columns in words.items():
         listed = " || char(0) || ".join(columns)
-        key = "rowid" if table not in ("term",) else None
+        key = "rowid" if table not in ("term", "model_note") else None
         if key is None:
             yield "\0".join(str(row[0]) for row in ask(f"SELECT {listed} FROM {table}")).encode(errors="surrogatepass")
             continue
