@@ -44,7 +44,7 @@ VIEWS = {"term"}
 
 KINDS = {"INTEGER": "bigint", "TEXT": "text", "REAL": "double precision", "BLOB": "bytea"}
 COLUMNS = """
-SELECT column_name, data_type, is_nullable = 'NO' FROM information_schema.columns
+SELECT column_name, data_type, is_nullable = 'NO', coalesce(collation_name, '') FROM information_schema.columns
 WHERE table_schema = 'public' AND table_name = %(table)s ORDER BY ordinal_position
 """
 INDEXES = """
@@ -103,8 +103,8 @@ def test_both_catalogues_have_the_same_columns_keys_and_indexes(server: Server) 
             return base.execute(sql, {"table": table}).fetchall()
 
         for table in tables:
-            columns = [(name, KINDS[kind], bool(needed or key)) for _, name, kind, needed, _, key in
-                       file.execute(f"PRAGMA table_info({table})")]  # fmt: skip
+            columns = [(name, KINDS[kind], bool(needed or key), "C" if kind == "TEXT" else "")
+                       for _, name, kind, needed, _, key in file.execute(f"PRAGMA table_info({table})")]  # fmt: skip
             assert of_server(COLUMNS, table) == columns, table
             indexes = [
                 (

@@ -14,6 +14,7 @@ from palimpsest.store.operation.migration import Copied, migrate
 
 from tests.remembered import Past
 from tests.servers import Server as Servers
+from tests.store.engine.test_secret_mark import MINE, again
 
 pytestmark = pytest.mark.sqlite
 
@@ -62,6 +63,8 @@ async def test_a_copy_that_was_interrupted_goes_on_where_it_was(
     for one, other in ((source, on_server), (on_server, back)):
         with pytest.raises(Killed):
             await migrate(one, other, die)
+        with pytest.raises(MemoryFault, match="repeat `palimpsest migrate`"):
+            await again(other, MINE).open()
         copied = by_table(await migrate(one, other, quietly))
         assert copied["memory_text"][0] > 0 and copied["turn"][0] > 0
         assert await other.ask(last_ids) == await source.ask(last_ids)

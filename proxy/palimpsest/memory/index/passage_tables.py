@@ -22,6 +22,7 @@ from palimpsest.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, sig
 from palimpsest.domain import HeadFlag
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.search.passages import (
+    CHANGES,
     are_any_in,
     changes_after,
     last_change,
@@ -139,7 +140,8 @@ class PassageTables:
         if len(growing):
             gone = changes_after(ask, growing.forgotten_seq)
             ids = [memory for _, memory in gone]
-            has_missed = bool(gone) and gone[0][0] > growing.forgotten_seq + 1  # they are listed for a while only
+            # they are listed for a while only; numbers between them may be missing, as what is undone has had some
+            has_missed = bool(gone) and growing.forgotten_seq < gone[-1][0] - CHANGES
             if has_missed or growing.holds_any(ids) or self._has_joined(ask, growing, scope, ids):
                 growing.clear()
             if gone:

@@ -16,11 +16,13 @@ Statements are standard SQL, with these names for what the standard has no commo
     free_pages()  page_bytes()        of it, pages that can be given back, and how large one is
     stored_bytes()                    how large the whole database is
     passages_holding(tenant, words, id)  the passages behind that one that the full-text index finds, in one text
+    has_table('name')                 whether there is a table of that name
     last_id                           a table: by `name` of another table the last id given there, `seq`
     INNER JOIN                        a JOIN whose left side is read first, whatever the planner thinks of it
     /*+ INDEX(name) */                behind a table: the index to read it by
     /*+ NO_INDEX */                   in front of a column: no index of it
     FOR UPDATE SKIP LOCKED            behind a SELECT in a transaction: rows that nobody else is about to change
+    FOR KEY SHARE                     likewise: rows that nobody removes until its end
 
 SQLite has no functions written in SQL, so there these are replaced; PostgreSQL defines them (`postgres/functions.sql`).
 """
@@ -74,13 +76,14 @@ SQLITE = Dialect(
         (r"\bpassages_holding\(\?, \?, \?\)", HOLDING),
         (r"\bfree_pages\(\)", "(SELECT freelist_count FROM pragma_freelist_count)"),
         (r"\bpage_bytes\(\)", "(SELECT page_size FROM pragma_page_size)"),
+        (r"\bhas_table\(('\w+')\)", r"EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = \1)"),
         (r"\bgreatest\(", "max("),
         (r"\bleast\(", "min("),
         (r"\blast_id\b", "sqlite_sequence"),
         (r"\bINNER JOIN\b", "CROSS JOIN"),
         (r"/\*\+ INDEX\((\w+)\) \*/", r"INDEXED BY \1"),
         (r"/\*\+ NO_INDEX \*/ ", "+"),
-        (r" FOR UPDATE SKIP LOCKED\b", ""),  # nobody else writes
+        (r" FOR (?:UPDATE SKIP LOCKED|KEY SHARE(?: OF \w+)?)\b", ""),  # nobody else writes
         (r"\bIS NOT DISTINCT FROM\b", "IS"),  # SQLite knows the long forms from 3.39 on
         (r"\bIS DISTINCT FROM\b", "IS NOT"),
     )

@@ -37,8 +37,12 @@ class SecretMark:
         Whether it is the database's; False: that has none yet.
 
         Raises:
-            MemoryFault: the database has another one; it begins with `doing`.
+            MemoryFault: the database has another one, or not all of its rows; it begins with `doing`.
         """
+        if ask("SELECT 1 WHERE has_table('migration')"):
+            raise MemoryFault(
+                f"{doing}: a migration into it has not come to its end: repeat `palimpsest migrate` first"
+            )
         found = ask("SELECT digest FROM secret_mark")
         if found and bytes(found[0][0]) != self.digest:
             raise MemoryFault(

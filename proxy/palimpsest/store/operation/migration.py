@@ -15,6 +15,7 @@ from typing import Any
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Engine, Row, Transaction
+from palimpsest.store.engine.full_text import optimise
 from palimpsest.store.engine.last_ids import last_ids, set_last_ids
 from palimpsest.store.engine.sqlite.tables import Table, known_tables
 
@@ -43,12 +44,20 @@ async def migrate(source: Engine, target: Engine, report: Report) -> list[Copied
     """
     tables = known_tables()
     await _begin(source, target, tables)
+    await _settle(source)
     for table in tables:
         await _copy(source, target, table, report)
     await target.transact(partial(set_last_ids, last=await source.ask(last_ids)))
+    await _settle(target)
     copied = [await _compare(source, target, table) for table in tables]
     await target.write([("DROP TABLE migration", [()])])
     return copied
+
+
+async def _settle(database: Engine) -> None:
+    """Put terms of a server's newest passages to the others: as long as they wait, each page sorts all of them."""
+    if database.files is None:
+        await database.transact(optimise)
 
 
 async def _begin(source: Engine, target: Engine, tables: Sequence[Table]) -> None:

@@ -44,10 +44,10 @@ FROM memory AS mine JOIN occurrence AS here ON here.id = mine.occurrence
 INNER JOIN occurrence AS there ON there.content = here.content
 INNER JOIN memory AS other ON other.occurrence = there.id AND other.start = mine.start AND other.stop = mine.stop
 INNER JOIN vector ON vector.memory = other.id AND vector.model = ?
-WHERE mine.id = ? LIMIT 1
+WHERE mine.id = ? LIMIT 1 FOR KEY SHARE OF mine
 """
 SAVE = """
-INSERT INTO vector(memory, model, own) SELECT id, ?, ? FROM memory WHERE id = ?
+INSERT INTO vector(memory, model, own) SELECT id, ?, ? FROM memory WHERE id = ? FOR KEY SHARE
 ON CONFLICT (memory) DO UPDATE SET model = excluded.model, own = excluded.own
 """
 INDEXED = "DELETE FROM unindexed WHERE memory IN (SELECT value FROM numbers(?))"

@@ -9,6 +9,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import psycopg
 import pytest
 from palimpsest.domain.errors import DataFault, MemoryFault
@@ -339,3 +340,27 @@ async def test_of_many_that_take_a_lease_at_once_one_has_it(two: tuple[Database,
     for now_ms in (10_000, 10_500, 12_000):  # nobody's; somebody's; over
         taken = await asyncio.gather(*(two[n % 2].transact(take(n, now_ms), nobody) for n in range(12)))
         assert sum(taken) == (now_ms != 10_500)
+
+
+async def test_vectors_of_passages_that_are_removed_meanwhile_are_left_out(two: tuple[Database, Database]) -> None:
+    for number in range(2):
+        await Talk(Journal(two[0]), "a", f"c-{number}").say(f"The lamp of hall {number} was replaced in May.")
+    gone, *others = [id for (id,) in await two[0].read("SELECT memory FROM unindexed ORDER BY memory")]
+    pause = Pause()
+
+    def remove(transaction: Transaction) -> None:
+        for table, key in (("unindexed", "memory"), ("memory", "id")):
+            transaction.write(f"DELETE FROM {table} WHERE {key} = ?", [(gone,)])
+        pause(transaction)
+
+    first = asyncio.create_task(two[0].transact(remove, named("a")))
+    await pause.reached()
+    vector = np.ones(64, np.float32)
+    second = asyncio.create_task(
+        Derived(two[1], lambda: 1e9).save_vectors("a model", dict.fromkeys((gone, *others), vector))
+    )
+    await asyncio.sleep(0.2)
+    assert not second.done()
+    pause.end()
+    await asyncio.gather(first, second)
+    assert [id for (id,) in await two[0].read("SELECT memory FROM vector ORDER BY memory")] == others

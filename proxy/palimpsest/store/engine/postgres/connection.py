@@ -88,7 +88,8 @@ class ServerConnection(psycopg.Connection[Row]):
 
     def begin(self) -> None:
         """Begin a transaction, in a pipeline."""
-        self.execute(b"BEGIN")
+        # After a DROP the driver drops all prepared statements behind the next one: this must not be prepared then
+        self.execute(b"BEGIN", prepare=False)
         if self.local:
             self.execute(*_configured(self.local, True))
 

@@ -43,6 +43,8 @@ class WaitingRoom:
         self._key = blake2b(b"waiting", key=secret[:64]).digest()
         self._most_bytes = most_bytes
         self._open: sqlite3.Connection | None = None
+        self._size_bytes = 0  # of all records, at this version of what others wrote; None: not known
+        self._version: int | None = None
 
     def put(self, name: str, record: bytes) -> int:
         """
@@ -58,6 +60,7 @@ class WaitingRoom:
             statement = "INSERT INTO waiting (name, nonce, sealed) VALUES (?, ?, ?)"
             number = connection.execute(statement, (name, nonce, self._ciphered(record, nonce))).lastrowid
             assert number is not None
+            self._size_bytes += len(record)
             return number
 
     def after(self, number: int) -> tuple[int, str, bytes] | None:
@@ -82,7 +85,8 @@ class WaitingRoom:
             MemoryFault: the file cannot be written.
         """
         with self._connection(f"writing {self._file}") as connection:
-            connection.execute("DELETE FROM waiting WHERE number = ?", (number,))
+            gone = connection.execute("DELETE FROM waiting WHERE number = ? RETURNING length(sealed)", (number,))
+            self._size_bytes -= sum(size_bytes for (size_bytes,) in gone)
 
     def count(self) -> int:
         """
@@ -95,18 +99,21 @@ class WaitingRoom:
 
     def size_bytes(self) -> int:
         """How many bytes they have; raises as `count`."""
-        return self._query_number("coalesce(sum(length(sealed)), 0)")
+        version = self._query_number("data_version", "pragma_data_version")
+        if version != self._version:  # they are many, and asked for whenever one is added
+            self._size_bytes, self._version = self._query_number("coalesce(sum(length(sealed)), 0)"), version
+        return self._size_bytes
 
     def close(self) -> None:
         if self._open is not None:
             self._open.close()
-            self._open = None
+            self._open = self._version = None
 
-    def _query_number(self, what: str) -> int:
+    def _query_number(self, what: str, table: str = "waiting") -> int:
         if self._open is None and not self._file.exists():
             return 0
         with self._connection(f"reading {self._file}") as connection:
-            figure: int = connection.execute(f"SELECT {what} FROM waiting").fetchone()[0]
+            figure: int = connection.execute(f"SELECT {what} FROM {table}").fetchone()[0]
             return figure
 
     @contextmanager
