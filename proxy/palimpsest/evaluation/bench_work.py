@@ -174,7 +174,7 @@ def ours(cut: Cut, chars: int) -> str:
 
 def frequent(cut: Cut, chars: int) -> str:
     """The lost names that most messages hold, and nothing else."""
-    counted = Counter(name for one in cut.lost for name in names_of(text_of(one)) if name not in cut.visible)
+    counted = Counter(name for one in cut.lost for name in sorted(names_of(text_of(one))) if name not in cut.visible)
     return _filled([name for name, _ in counted.most_common()], " ", chars)
 
 

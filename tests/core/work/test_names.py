@@ -13,6 +13,11 @@ def test_a_name_keeps_its_case_and_not_the_signs_that_close_a_sentence() -> None
     assert names("It is in lib/Parser.py.") == {"lib/Parser.py"}
 
 
+def test_a_line_of_a_file_is_that_file_as_its_number_changes_with_the_next_edit() -> None:
+    found = "lib/a.py:12: import_all cmd/main.go:1109:func(x) src/b.ts:88:14 http://127.0.0.1:8080 x_port:5432"
+    assert names(found) == {"lib/a.py", "import_all", "cmd/main.go", "src/b.ts", "http://127.0.0.1:8080", "x_port:5432"}
+
+
 def test_short_ones_data_measures_and_moments_are_no_names() -> None:
     assert names(f"a.b x_y 12 {'k1' * 80} 0.223s 63.2KB 2026-01-16T22:29:05Z 22:29:05") == set()
 

@@ -20,6 +20,7 @@ _IS_NAME = re.compile(r"[_/@]|\w\.\w|[a-z][A-Z]|\d").search
 _CHANGES = re.compile(
     r"[\d.,]+(?:[mµn]?s|[kKMG]i?B|[KMG])|.*\d\d:\d\d:\d\d.*"
 ).fullmatch  # each time: measures, moments
+_LINE = re.compile(r":\d+(?::\S*)?$")  # behind a file, as searches and compilers print it: the file is the name
 _PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
 _NUMBER = re.compile(r"v?[\d.,:/TZ_+-]+")
 _FILE = re.compile(
@@ -32,6 +33,8 @@ _FILE = re.compile(
 def _name(token: str) -> str:
     """The name that a token is, without the signs that close a sentence; "" where it is a plain word or data."""
     name = token.strip(".:-/")
+    if (line := _LINE.search(name)) and is_file(name[: line.start()]):
+        name = name[: line.start()]
     is_one = LEAST_CHARS <= len(name) <= MOST_CHARS and _IS_NAME(name) and not _CHANGES(name)
     return name if is_one else ""
 
