@@ -155,72 +155,90 @@ BACK = {
 
 # Words of thanks, greetings, agreement and laughter.
 SMALL = {
-    "en": "thanks thank thx ty cheers ok okay okey k kk cool nice great perfect awesome good fine sure yes yeah yep yup no nope "
-    "nah right got understood see sense makes make lol haha hahaha hehe wow hm hmm oh ah aha hi hello hey morning "
-    "afternoon evening night bye goodbye welcome lovely excellent wonderful amazing brilliant interesting funny helpful "
-    "works worked please go on continue next proceed carry keep going ahead try let's lets much lot very so really "
-    "appreciate appreciated never mind nevermind sorry bit more again explain elaborate simpler shorter longer words "
-    "that's thats it's its one love like sounds done sweet alright exactly agreed agree true fair enough absolutely "
-    "definitely indeed glad happy day weekend later tomorrow today",
-    "de": "danke dankeschon vielen dank ok okay cool super toll prima klasse gut perfekt ja jo nein nee klar alles genau "
-    "verstanden verstehe achso aha haha hallo hi hey guten morgen tag abend nacht tschuss bis bald interessant lustig "
-    "hilfreich passt stimmt bitte weiter mach machen machs gerne sehr besten wunderbar grossartig schon lass fahre fort "
-    "fahren dann das war mir geholfen hast dir gern geschehen na so was echt egal",
-    "fr": "merci beaucoup mille ok d'accord daccord accord cool super genial parfait bien tres bon oui non ouais compris vois "
-    "haha mdr bonjour salut bonsoir bonne nuit journee soiree revoir interessant drole utile continue continuons "
-    "continuer vas-y vas allons suite plait svp c'est cest exactement top nickel entendu ca marche",
-    "es": "gracias muchas mil ok vale bien muy perfecto genial estupendo excelente si no claro entendido entiendo ya veo "
-    "jaja jajaja hola buenos buenas dias tardes noches adios interesante gracioso util sigue sigamos seguir continua "
-    "continuemos adelante favor justo necesitaba eso exacto",
-    "it": "grazie mille tante ok va bene perfetto ottimo fantastico benissimo si no certo capito capisco chiaro haha ahah "
-    "ciao buongiorno buonasera buonanotte arrivederci interessante divertente utile continua continuiamo andiamo avanti "
-    "prosegui favore esatto giusto d'accordo",
-    "pt": "obrigado obrigada muito ok ta tudo bem perfeito otimo legal excelente sim nao claro entendi certo haha kkk rsrs "
-    "oi ola bom boa dia tarde noite tchau interessante engracado util continua continue continuar vamos frente favor "
-    "isso exato beleza valeu",
-    "nl": "dank dankje dankjewel bedankt je wel ok oke goed prima super mooi top perfect geweldig ja nee zeker begrepen snap "
-    "snap het haha hallo hoi hey goedemorgen goedemiddag goedenavond welterusten doei interessant grappig handig ga "
-    "verder gaan door alsjeblieft graag helder duidelijk precies klopt fijn leuk",
-    "sv": "tack sa mycket ok okej bra jattebra perfekt toppen fint super ja nej visst absolut forstar haha hej hejsan god "
-    "morgon kvall natt dag hejda intressant kul roligt hjalpsamt fortsatt fortsatta vidare garna snalla precis jo jaha",
-    "da": "tak mange ok okay godt fint super perfekt fedt ja nej klart forstaet haha hej godmorgen godaften godnat farvel "
-    "interessant sjovt fortsaet videre gerne praecis",
-    "no": "takk tusen ok okei bra fint supert perfekt flott ja nei klart skjonner haha hei god morgen kveld natt interessant "
-    "morsomt fortsett videre gjerne presis",
-    "fi": "kiitos paljon ok okei hyva hienoa mahtavaa taydellista joo kylla ei selva ymmarran haha hei moi huomenta iltaa "
-    "nakemiin mielenkiintoista jatka jatketaan eteenpain",
-    "pl": "dzieki dziekuje bardzo wielkie ok okej dobrze dobra super swietnie idealnie fajnie tak nie jasne rozumiem haha "
-    "hej czesc dzien dobry wieczor dobranoc pa interesujace ciekawe zabawne przydatne kontynuuj kontynuujmy dalej idzmy "
-    "idziemy prosze dokladnie zgoda spoko no",
-    "cs": "diky dekuji dekuju moc ok dobre dobra super skvele perfektni fajn ano jo ne jasne chapu rozumim haha ahoj cau dobry "
-    "den rano vecer noc nashledanou zajimave vtipne pokracuj pokracujme dal dale prosim presne tak",
-    "uk": "дякую спасибі дуже велике ок окей добре супер чудово ідеально класно так ні ясно зрозуміло розумію хаха привіт "
-    "добрий день ранок вечір добраніч бувай цікаво смішно корисно продовжуй продовжуймо далі давай прошу точно гаразд",
-    "ru": "спасибо большое благодарю ок окей хорошо супер отлично здорово класс прекрасно идеально да нет ага ясно понятно "
-    "понял поняла хаха привет здравствуй здравствуйте доброе добрый утро день вечер ночи пока интересно смешно полезно "
-    "продолжай продолжим продолжаем дальше далее давай пожалуйста точно то что надо ладно очень",
+    "en": "thanks thank thx ty cheers ok okay okey k kk cool nice great perfect awesome good fine sure yes yeah yep yup "
+    "no nope nah right got understood see sense makes make lol haha hahaha hehe wow hm hmm oh ah aha hi hello hey "
+    "morning afternoon evening night bye goodbye welcome lovely excellent wonderful amazing brilliant interesting "
+    "funny helpful works worked please go on continue next proceed carry keep going ahead try let's lets much lot "
+    "very so really appreciate appreciated never mind nevermind sorry bit more again explain elaborate simpler "
+    "shorter longer words that's thats it's its one love like sounds done sweet alright exactly agreed agree true "
+    "fair enough absolutely definitely indeed glad happy day weekend later tomorrow today figured sorted legend "
+    "lifesaver star np nvm gotcha ha hahah lmao xd yay mate ta wicked ideal worries",
+    "de": "danke dankeschon vielen dank ok okay cool super toll prima klasse gut perfekt ja jo nein nee klar alles "
+    "genau verstanden verstehe achso aha haha hallo hi hey guten morgen tag abend nacht tschuss bis bald "
+    "interessant lustig hilfreich passt stimmt bitte weiter mach machen machs gerne sehr besten wunderbar "
+    "grossartig schon lass fahre fort fahren dann das war mir geholfen hast dir gern geschehen na so was echt "
+    "egal ihnen tausend herzlichen herzlich bedankt geklappt vergiss jap jup jawohl witzig top mega hammer spitze "
+    "moin servus schonen wochenende hihi hehe lol keine sorge",
+    "fr": "merci beaucoup mille fois ok d'accord daccord accord cool super genial parfait bien tres bon oui non ouais "
+    "compris vois haha mdr bonjour salut bonsoir bonne nuit journee soiree revoir interessant drole utile "
+    "continue continuons continuer vas-y vas allons suite plait svp c'est cest exactement top nickel entendu ca "
+    "marche depanne depannee aide aidee sauve roule chouette ptdr lol hihi hahaha coucou tant pis laisse tomber "
+    "impec impeccable",
+    "es": "gracias muchas mil ok vale bien muy perfecto genial estupendo excelente si no claro entendido entiendo ya "
+    "veo jaja jajaja hola buenos buenas dias tardes noches adios interesante gracioso util sigue sigamos seguir "
+    "continua continuemos adelante favor justo necesitaba eso exacto millon salvado has mucho salvaste ayudado ayudaste "
+    "buenisimo jajajaja jeje fenomenal guay dale listo igual olvidalo dejalo amable",
+    "it": "grazie mille tante ok va bene perfetto ottimo fantastico benissimo si no certo capito capisco chiaro haha "
+    "ahah ciao buongiorno buonasera buonanotte arrivederci interessante divertente utile continua continuiamo "
+    "andiamo avanti prosegui favore esatto giusto d'accordo gentile gentilissimo gentilissima bellissima "
+    "bellissimo ah ahahah aiutato figurati niente lascia perdere salvato",
+    "pt": "obrigado obrigada muito ok ta tudo bem perfeito otimo legal excelente sim nao claro entendi certo haha kkk "
+    "rsrs oi ola bom boa dia tarde noite tchau interessante engracado util continua continue continuar vamos "
+    "frente favor isso exato beleza valeu obrigadissimo obrigadissima brigado brigada ajudou ajudaste imenso mesmo "
+    "salvou salvaste fixe porreiro maximo kkkk ahah esta deixa esquece mal faz demais",
+    "nl": "dank dankje dankjewel bedankt je wel ok oke goed prima super mooi top perfect geweldig ja nee zeker begrepen "
+    "snap snap het haha hallo hoi hey goedemorgen goedemiddag goedenavond welterusten doei interessant grappig "
+    "handig ga verder gaan door alsjeblieft graag helder duidelijk precies klopt fijn leuk dankuwel topper "
+    "hartstikke goeie hihi gelukt laat maar zeg geholpen",
+    "sv": "tack sa mycket ok okej bra jattebra perfekt toppen fint super ja nej visst absolut forstar haha hej hejsan "
+    "god morgon kvall natt dag hejda intressant kul roligt hjalpsamt fortsatt fortsatta vidare garna snalla "
+    "precis jo jaha tusen kanon hihi loste hjalpte fattar strunt samma den var rolig",
+    "da": "tak mange ok okay godt fint super perfekt fedt ja nej klart forstaet haha hej godmorgen godaften godnat "
+    "farvel interessant sjovt fortsaet videre gerne praecis tusind hihi hjalp skont",
+    "no": "takk tusen ok okei bra fint supert perfekt flott ja nei klart skjonner haha hei god morgen kveld natt "
+    "interessant morsomt fortsett videre gjerne presis mange hihi hjalp greit",
+    "fi": "kiitos paljon ok okei hyva hienoa mahtavaa taydellista joo kylla ei selva ymmarran haha hei moi huomenta "
+    "iltaa nakemiin mielenkiintoista jatka jatketaan eteenpain kiitti tosi hehe auttoi loistavaa",
+    "pl": "dzieki dziekuje bardzo wielkie ok okej dobrze dobra super swietnie idealnie fajnie tak nie jasne rozumiem "
+    "haha hej czesc dzien dobry wieczor dobranoc pa interesujace ciekawe zabawne przydatne kontynuuj kontynuujmy "
+    "dalej idzmy idziemy prosze dokladnie zgoda spoko no slicznie serdecznie pomoglo pomogles pomoglas chodzilo o "
+    "to hihi hehe swietne niewazne dobre niezle",
+    "cs": "diky dekuji dekuju moc ok dobre dobra super skvele perfektni fajn ano jo ne jasne chapu rozumim haha ahoj "
+    "cau dobry den rano vecer noc nashledanou zajimave vtipne pokracuj pokracujme dal dale prosim presne tak dik "
+    "pomohlo pomohl pomohla hehe hihi nevadi parada",
+    "uk": "дякую спасибі дуже велике ок окей добре супер чудово ідеально класно так ні ясно зрозуміло розумію хаха "
+    "привіт добрий день ранок вечір добраніч бувай цікаво смішно корисно продовжуй продовжуймо далі давай прошу "
+    "точно гаразд щиро виручили виручив виручила допомогло допомогли клас ахах ахаха хах",
+    "ru": "спасибо большое благодарю ок окей хорошо супер отлично здорово класс прекрасно идеально да нет ага ясно "
+    "понятно понял поняла хаха привет здравствуй здравствуйте доброе добрый утро день вечер ночи пока интересно "
+    "смешно полезно продолжай продолжим продолжаем дальше далее давай пожалуйста точно то что надо ладно очень "
+    "огромное помогли помог помогла помогло выручили выручил выручила хах ахаха хахаха неважно забей",
     "tr": "tesekkurler tesekkur ederim sagol sag ol cok tamam tamamdir olur super harika mukemmel guzel iyi evet hayir "
-    "tabii anladim haha merhaba selam gunaydin iyi aksamlar geceler gunler hoscakal ilginc komik faydali devam edelim et "
-    "edin lutfen aynen peki eyvallah",
-    "hi": "धन्यवाद शुक्रिया बहुत ठीक है अच्छा बढ़िया सही शानदार हाँ हां नहीं समझ गया गई हाहा नमस्ते नमस्कार सुप्रभात शुभ रात्रि "
-    "अलविदा दिलचस्प मज़ेदार आगे बढ़ो बढ़ते हैं जारी रखो रखें कृपया ओके ok",
-    "ar": "شكرا شكرًا جزيلا جزيلًا ممتاز تمام حسنا حسنًا جيد رائع جميل نعم لا أجل فهمت مفهوم ههه هههه مرحبا أهلا اهلا صباح مساء الخير "
-    "النور تصبح على خير وداعا مع السلامة مثير للاهتمام مضحك مفيد أكمل اكمل لنكمل تابع استمر من فضلك هذا بالضبط طيب اوكي أوكي",
+    "tabii anladim haha merhaba selam gunaydin iyi aksamlar geceler gunler hoscakal ilginc komik faydali devam "
+    "edelim et edin lutfen aynen peki eyvallah sagolun supersin oldu iyiymis hahaha yaradi ise bosver guldum",
+    "hi": "धन्यवाद शुक्रिया बहुत ठीक है अच्छा बढ़िया सही शानदार हाँ हां नहीं समझ गया गई हाहा नमस्ते नमस्कार सुप्रभात "
+    "शुभ रात्रि अलविदा दिलचस्प मज़ेदार आगे बढ़ो बढ़ते हैं जारी रखो रखें कृपया ओके ok हाहाहा मज़ा मजा आया आ मिली "
+    "कमाल वाह",
+    "ar": "شكرا شكرًا جزيلا جزيلًا ممتاز تمام حسنا حسنًا جيد رائع جميل نعم لا أجل فهمت مفهوم ههه هههه مرحبا أهلا اهلا "
+    "صباح مساء الخير النور تصبح على خير وداعا مع السلامة مثير للاهتمام مضحك مفيد أكمل اكمل لنكمل تابع استمر من "
+    "فضلك هذا بالضبط طيب اوكي أوكي أفدتني افدتني كثيرا كثيرًا ماشي ههههه هههههه حلو حلوة العافية يعطيك",
     "fa": "ممنون مرسی متشکرم سپاس خیلی تشکر باشه خوب خوبه عالی عالیه بله آره نه فهمیدم متوجه شدم هاها سلام صبح بخیر شب "
-    "خداحافظ جالب بامزه مفید ادامه بده بدهیم بدیم لطفا دقیقا درسته اوکی",
-    "he": "תודה רבה אוקיי בסדר טוב מעולה מצוין יופי מושלם כן לא ברור הבנתי חחח היי שלום בוקר ערב לילה ביי מעניין מצחיק המשך "
-    "נמשיך הלאה בבקשה בדיוק סבבה",
-    "el": "ευχαριστω πολυ ενταξει οκ καλα τελεια ωραια υπεροχα ναι οχι βεβαια καταλαβα χαχα γεια καλημερα καλησπερα καληνυχτα "
-    "ενδιαφερον συνεχισε παμε παρακαλω ακριβως",
-    "ro": "multumesc mersi mult ok bine perfect super grozav excelent da nu sigur inteles am haha salut buna ziua dimineata "
-    "seara noapte pa interesant amuzant util continua continuam mai departe hai rog exact",
-    "hu": "koszonom koszi szepen nagyon ok oke rendben jo szuper tokeletes nagyszeru igen nem persze ertem haha szia hello jo "
-    "reggelt napot estet ejszakat viszlat erdekes vicces hasznos folytasd folytassuk tovabb kerlek pontosan",
-    "vi": "cam on cảm ơn nhieu ok duoc tot tuyet voi hoan hao vang da khong hieu roi haha xin chao chao buoi sang toi ngu "
-    "ngon tam biet thu vi vui huu ich tiep tuc di lam on chinh xac qua a nhe nha",
-    "id": "terima kasih makasih banyak ok oke baik bagus sip mantap sempurna keren ya iya tidak nggak jelas mengerti paham "
-    "haha hai halo selamat pagi siang sore malam dadah menarik lucu membantu lanjut lanjutkan teruskan ayo mari tolong "
-    "tepat betul",
+    "خداحافظ جالب بامزه مفید ادامه بده بدهیم بدیم لطفا دقیقا درسته اوکی هاهاها بود دمت گرم",
+    "he": "תודה רבה אוקיי בסדר טוב מעולה מצוין יופי מושלם כן לא ברור הבנתי חחח היי שלום בוקר ערב לילה ביי מעניין מצחיק "
+    "המשך נמשיך הלאה בבקשה בדיוק סבבה מאוד חחחח",
+    "el": "ευχαριστω πολυ ενταξει οκ καλα τελεια ωραια υπεροχα ναι οχι βεβαια καταλαβα χαχα γεια καλημερα καλησπερα "
+    "καληνυχτα ενδιαφερον συνεχισε παμε παρακαλω ακριβως παρα χαχαχα",
+    "ro": "multumesc mersi mult ok bine perfect super grozav excelent da nu sigur inteles am haha salut buna ziua "
+    "dimineata seara noapte pa interesant amuzant util continua continuam mai departe hai rog exact mii gata "
+    "ajutat",
+    "hu": "koszonom koszi szepen nagyon ok oke rendben jo szuper tokeletes nagyszeru igen nem persze ertem haha szia "
+    "hello jo reggelt napot estet ejszakat viszlat erdekes vicces hasznos folytasd folytassuk tovabb kerlek "
+    "pontosan segitett",
+    "vi": "cam on cảm ơn nhieu ok duoc tot tuyet voi hoan hao vang da khong hieu roi haha xin chao chao buoi sang toi "
+    "ngu ngon tam biet thu vi vui huu ich tiep tuc di lam on chinh xac qua a nhe nha ban hihi hay",
+    "id": "terima kasih makasih banyak ok oke baik bagus sip mantap sempurna keren ya iya tidak nggak jelas mengerti "
+    "paham haha hai halo selamat pagi siang sore malam dadah menarik lucu membantu lanjut lanjutkan teruskan ayo "
+    "mari tolong tepat betul sangat deh siap wkwk wkwkwk wkwkwkwk",
 }
 
 # Words of wishes that are to hold from now on.
@@ -381,12 +399,14 @@ UNSPACED = {
     },
     "small": {
         "zh": "谢谢 多谢 感谢 太好了 好的 好吧 好 行 嗯 哦 哈哈 明白 了解 知道了 懂了 你好 您好 早上 下午 晚上 早安 晚安 再见 拜拜 有意思 "
-        "不错 很 非常 太 棒 厉害 完美 继续 接着 我们 吧 了 呢 啊 呀 请 没问题 可以 对 是的 没关系 算了 帮 大忙 真 的 您 你 辛苦",
+        "不错 很 非常 太 棒 厉害 完美 继续 接着 我们 吧 了 呢 啊 呀 请 没问题 可以 对 是的 没关系 算了 帮 大忙 真 的 您 你 辛苦 没事 不用 笑死 哈",
         "ja": "ありがとう ございます ございました どうも 助かりました 助かった はい いいえ うん ええ わかりました わかった 分かりました 了解 です オッケー "
         "おはよう こんにちは こんばんは おやすみ さようなら なるほど 面白い おもしろい いい よい 良い 最高 完璧 すごい 素晴らしい 続けて 続けましょう "
-        "続き ください お願いします ましょう ね よ とても 本当に 大丈夫 笑 それで",
+        "続き ください お願いします ましょう ね よ とても 本当に 大丈夫 笑 それで すごく わかりやすい わかりやすかった 笑った "
+        "気にしないで 感謝 します",
         "ko": "고마워 고맙 감사 합니다 해요 정말 도움 됐어 되었어 네 예 응 아니 좋아 좋아요 좋네 알겠 어 어요 습니다 그래 오케이 ㅋㅋ ㅎㅎ 하하 안녕 "
-        "하세요 굿모닝 잘자 재밌 재미있 완벽 최고 대박 멋지 계속 하자 해줘 해주세요 이어서 다음 부탁 이 요 네요 이해 했어 했어요 괜찮아 아주 진짜 많이 너무",
+        "하세요 굿모닝 잘자 재밌 재미있 완벽 최고 대박 멋지 계속 하자 해줘 해주세요 이어서 다음 부탁 이 요 네요 이해 했어 했어요 괜찮아 아주 진짜 많이 너무 "
+        "큰 됐어요 넵 덕분에 다행 웃겨 ㅋ",
         "th": "ขอบคุณ มาก โอเค ตกลง ดี เยี่ยม ใช่ ไม่ เข้าใจ แล้ว 555 สวัสดี ครับ ค่ะ คะ ลาก่อน น่าสนใจ ต่อ เลย ไป กัน",
     },
     "wish": {
