@@ -21,7 +21,7 @@ from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
-WIDTH, HEIGHT = 1180, 1100  # pixels: at the width of a README, letters are still read
+WIDTH, HEIGHT = 1180, 1240  # pixels: at the width of a README, letters are still read
 SCHEMES, WIDTHS = ("light", "dark"), (1280, 390)  # pixels: a window, and a phone
 COLOURS = 128  # of a picture: flat surfaces and edges of letters need no more
 MOST_BYTES = 100_000

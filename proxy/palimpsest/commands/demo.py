@@ -43,6 +43,7 @@ from palimpsest.settings.policy import (
 from palimpsest.telemetry import logs
 
 TENANT = "demo"
+CHARS_PER_TOKEN = 4  # of a request, for the usage that the scripted model reports
 MODEL = "gpt-4o"
 INDEX_WAIT_SECONDS = 30.0  # two dozen messages take one; a busy machine more
 LOOK_SECONDS = 0.05
@@ -158,7 +159,10 @@ async def _provider(talk: Json, received: list[Json]) -> AsyncIterator[str]:
     async def answer(request: web.Request) -> web.Response:
         received.append(body := await request.json())
         said = {"index": 0, "message": {"role": "assistant", "content": _model(talk, body)}, "finish_reason": "stop"}
-        return web.json_response({"object": "chat.completion", "model": body["model"], "choices": [said]})
+        usage = {"prompt_tokens": len(await request.read()) // CHARS_PER_TOKEN, "completion_tokens": 1}
+        return web.json_response(
+            {"object": "chat.completion", "model": body["model"], "choices": [said], "usage": usage}
+        )
 
     application = web.Application()
     application.router.add_post("/v1/chat/completions", answer)

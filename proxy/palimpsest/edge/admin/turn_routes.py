@@ -68,6 +68,9 @@ class TurnSummary:
     model: Annotated[str, Field(description="The model that was asked.")]
     messages: Annotated[int, Field(description="Number of messages in the request.")]
     prompt_tokens: Annotated[int | None, Field(description="Prompt tokens, as counted by the provider.")]
+    own_tokens: Annotated[
+        int | None, Field(description="Tokens that the client sent, by the proxy's count; null: not archived.")
+    ]
     cache_read_tokens: Annotated[
         int | None, Field(description="Prompt tokens read from the provider's prefix cache; null: not reported.")
     ]

@@ -58,7 +58,13 @@ def rebuild(name: str | None) -> str:
 
 def size(turn: Mapping[str, Any]) -> int:
     """Tokens of a request, with those that stayed behind."""
-    return int(turn["prompt_tokens"] or 0) + int(turn["trimmed_tokens"])
+    return tokens(turn) + int(turn["trimmed_tokens"])
+
+
+def tokens(turn: Mapping[str, Any]) -> int:
+    """Tokens of a request as it was sent: as the provider counts, or else by our count; 0: neither is known."""
+    own = turn["own_tokens"]
+    return int(turn["prompt_tokens"] or (0 if own is None else own + turn["added_tokens"]))
 
 
 def combined(query: Mapping[str, str], **more: str) -> str:
@@ -74,5 +80,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "rebuild": rebuild,
     "combined": combined,
     "size": size,
+    "tokens": tokens,
 }
 COMPACTIONS = frozenset(event.value for event in Event if event.is_compaction)

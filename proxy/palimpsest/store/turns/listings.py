@@ -71,7 +71,7 @@ INNER JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position < tur
 JOIN content ON content.id = occurrence.content
 ORDER BY occurrence.position DESC
 """
-COST_FIELDS = ("cache_read_tokens", "cache_write_tokens", "rebuild", "rebuilt_tokens")
+COST_FIELDS = ("own_tokens", "cache_read_tokens", "cache_write_tokens", "rebuild", "rebuilt_tokens")
 NO_COST = (None,) * len(COST_FIELDS)
 COSTS = f"""
 SELECT turn, {", ".join(COST_FIELDS)} FROM cost WHERE turn IN (SELECT value FROM numbers(?))
@@ -262,8 +262,8 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
     """
     Turns: `turn` (its id), `conversation`, `tenant`, `role`, `event`, `ending`, `model`, `messages`, `prompt_tokens`,
     `created_at`, `number`, `title` (of the newest message of the user's that came with it), and of the decision `note`,
-    `kind` (of a new block), `added_tokens`, `trimmed_tokens`, `is_cut` and `elapsed_ms`; `answered_ms`, and of its cost
-    `cache_read_tokens`, `cache_write_tokens`, `rebuild` and `rebuilt_tokens`, None where they are not known.
+    `kind` (of a new block), `added_tokens`, `trimmed_tokens`, `is_cut` and `elapsed_ms`; `answered_ms`; of its cost
+    `own_tokens`, `cache_read_tokens`, `cache_write_tokens`, `rebuild` and `rebuilt_tokens`, None where not known.
     """
     rows, following = _page(
         ask, TURNS, "turn.id", _conditions(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
