@@ -157,6 +157,12 @@ def test_names_stand_under_the_file_that_they_are_from() -> None:
     assert files[1].startswith("src/parser.py: ") and "new_rule" in files[1]
 
 
+def test_a_path_is_not_told_under_itself() -> None:
+    reading = (("assistant", call("Read", file_path="docs/AI-PROVENANCE.md")), ("tool", "see docs/AI-PROVENANCE.md"))
+    lines = account(work(*reading), [], 2000).lines
+    assert sum(line.text.count("docs/AI-PROVENANCE.md") for line in lines) == 1
+
+
 def test_names_of_one_line_say_what_they_are_about() -> None:
     line = "    if (session := load_session(user_token)) is None or not is_current(session, at=now()): pass"
     texts = [line.text for line in account(work(("tool", line)), [], 60).lines]

@@ -30,6 +30,8 @@ def test_a_decision_is_the_sentence_that_states_it(sentence: str) -> None:
         "```\nDecision: keep it.\n```",
         "> We settled on a port.",
         "Do we keep it?",
+        "If we go with option 1, old files stay as they are...",
+        "I wonder whether we keep the grammar.",
     ],
 )
 def test_other_sentences_code_and_quotations_state_none(prose: str) -> None:

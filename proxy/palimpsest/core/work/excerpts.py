@@ -71,7 +71,8 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
             standing = {part for name in names(stretch) if name in inside for part in inside[name]}
             if standing:
                 held = {name: _is_beside(name, stretch) for name in sorted(standing)}
-                found[stretch] = Excerpt(at, place, stretch, held, heads[at])
+                head = "" if stretch in heads[at] else heads[at]  # a path is not told under itself
+                found[stretch] = Excerpt(at, place, stretch, held, head)
     return [*found.values()]
 
 

@@ -14,7 +14,8 @@ from palimpsest.core.work.need import TOOL_ROLES, LostText
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
 _DECIDES = re.compile(  # of an assistant, which says what it will do next in nearly every other form
     r"(?i)^\W*decisions?:|\b(?:decided|settled) (?:on|to|that|for|against)\b|\bagreed (?:on|to|that)\b"
-    r"|\bwe (?:(?:will|should) )?(?:keep|stay with|stick (?:to|with)|go with|chose|went with)\b"
+    r"|(?<!if )(?<!whether )(?<!unless )(?<!should )(?<!could )"
+    r"\bwe (?:(?:will|should) )?(?:keep|stay with|stick (?:to|with)|go with|chose|went with)\b"
 )
 _UNIT = r" ?(?:%|percent\b|(?:[mµn]?s|sec(?:ond)?s?|min(?:ute)?s?|h(?:ours?)?|days?|weeks?|[kKMGT]i?B|tokens)\b)"
 _VALUE = re.compile(  # a word, a number or several, and a unit
