@@ -15,7 +15,7 @@ import pytest
 from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.running import Conversation, Proxy, until
-from tests.servers import Server, running_server
+from tests.servers import OWNER, Server, running_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
 
@@ -132,3 +132,17 @@ def test_requests_pass_while_a_server_takes_no_turns_and_the_log_says_what_to_do
             say_during_outage(talk, advice)
         say_afterwards(talk)
         hold_all_turns(talk.proxy, server, url)
+
+
+def test_a_url_with_two_hosts_follows_a_standby_that_was_promoted_and_no_turn_is_lost(
+    start: Callable[[str], Conversation],
+) -> None:
+    with running_server() as server, server.standby() as standby:
+        name = server.new_database().rpartition("/")[2]
+        hosts = f"127.0.0.1:{server.port},127.0.0.1:{standby.port}"
+        talk = start(f"postgresql://{OWNER}@{hosts}/{name}?target_session_attrs=read-write")
+        server.stop()
+        say_during_outage(talk, "lead store.url to the server that takes writes")
+        standby.control("promote")
+        say_afterwards(talk)
+        hold_all_turns(talk.proxy, standby, standby.url(name))
