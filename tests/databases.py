@@ -15,6 +15,8 @@ from palimpsest.store.engine.postgres import database as postgres
 from palimpsest.store.engine.sqlite.database import Database
 from psycopg import sql
 
+from tests.servers import ADMIN
+
 NAME = "palimpsest.db"
 
 
@@ -44,7 +46,7 @@ def copied(file: Path, folder: Path) -> Path:
 def is_held(database: Engine, words: str) -> bool:
     """Whether words stand anywhere in a database: in a byte of its files or, of a server's, in a row or a key."""
     if isinstance(database, postgres.Database):
-        with closing(psycopg.connect(database.url)) as connection:
+        with closing(psycopg.connect(database.url, user=ADMIN)) as connection:
             tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
             find = "SELECT 1 FROM {table} AS one WHERE strpos(one::text, %s) > 0 LIMIT 1"
             return any(

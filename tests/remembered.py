@@ -100,10 +100,10 @@ class Watched:
         self.fault = ""
         self.rows_read = 0
 
-    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        return await self.ask(lambda ask: ask(sql, args))
+    async def read(self, sql: str, args: Sequence[Any] = (), tenant: str = "") -> list[Row]:
+        return await self.ask(lambda ask: ask(sql, args), tenant)
 
-    async def ask(self, work: Callable[[Ask], T]) -> T:
+    async def ask(self, work: Callable[[Ask], T], tenant: str = "") -> T:
         def noted(ask: Ask) -> T:
             def read(sql: str, args: Sequence[Any] = ()) -> list[Row]:
                 self.asked.append(sql)
@@ -115,7 +115,7 @@ class Watched:
 
             return work(read)
 
-        return await self._database.ask(noted)
+        return await self._database.ask(noted, tenant)
 
     async def write(self, statements: Any) -> None:
         raise AssertionError("indexes only read")

@@ -24,7 +24,8 @@ from tests.clients.cli.program import folder as folder_of_clients
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 USER = "nobody"  # PostgreSQL does not serve root
-OWNER = "palimpsest"
+OWNER = "palimpsest"  # may create databases, and nothing else: row-level security holds for it
+ADMIN = "postgres"
 
 
 @dataclass
@@ -46,13 +47,13 @@ class Server:
         return self.url(name)
 
     def rows(self, url: str, sql: str) -> list[tuple[Any, ...]]:
-        """What a statement finds."""
-        with closing(psycopg.connect(url)) as connection:
+        """What a statement finds, whosever the rows are."""
+        with closing(psycopg.connect(url, user=ADMIN)) as connection:
             return connection.execute(sql.encode()).fetchall()
 
-    def psql(self, script: str, database: str = "postgres") -> str:
+    def psql(self, script: str, database: str = "postgres", user: str = OWNER) -> str:
         """What a script tells on standard error."""
-        command = [PROGRAMS / "psql", "-XqAt", self.url(database)]
+        command = [PROGRAMS / "psql", "-XqAt", "-U", user, "-h", "127.0.0.1", "-p", str(self.port), database]
         return subprocess.run(command, input=script, capture_output=True, text=True, check=True).stderr
 
     def control(self, *arguments: str) -> None:
@@ -77,11 +78,11 @@ class Server:
     def standby(self) -> Iterator[Server]:
         """A server that has all that this one acknowledges, until the end; it takes writes once it is promoted."""
         with _folder() as folder:
-            source = ["-h", "127.0.0.1", "-p", str(self.port), "-U", OWNER]
+            source = ["-h", "127.0.0.1", "-p", str(self.port), "-U", ADMIN]
             _run(folder, "pg_basebackup", *source, "-R", "-c", "fast", "--no-sync")
             with _serving(folder, self.connections) as other:
-                self.psql("ALTER SYSTEM SET synchronous_standby_names = '*'")
-                self.psql("SELECT pg_reload_conf()")
+                self.psql("ALTER SYSTEM SET synchronous_standby_names = '*'", user=ADMIN)
+                self.psql("SELECT pg_reload_conf()", user=ADMIN)
                 yield other
 
 
@@ -95,8 +96,9 @@ def running_server(connections: int = 200) -> Iterator[Server]:
             pytest.fail(f"postgresql-15: {why}")
         pytest.skip(f"needs the Debian package postgresql-15: {why}")
     with _folder() as folder:
-        _run(folder, "initdb", "-U", OWNER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        _run(folder, "initdb", "-U", ADMIN, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         with _serving(folder, connections) as server:
+            server.psql(f"CREATE ROLE {OWNER} LOGIN CREATEDB", user=ADMIN)
             yield server
 
 

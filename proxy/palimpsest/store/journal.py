@@ -174,7 +174,7 @@ class Journal:
             further = (head_after(ask, turn) for turn in sorted(named)[-MAX_CONVERSATIONS:])
             return rows, [*heads, *(head for head in further if head)], ask(BLOCKS, (likeliest,))
 
-        return _seen(*await self._database.ask(look))
+        return _seen(*await self._database.ask(look, clues.tenant))
 
     async def head(self, asked: Continuation) -> KnownHistory:
         """
@@ -182,7 +182,7 @@ class Journal:
 
         Nothing where there is no such turn, or where it is not the newest state.
         """
-        return _seen(*await self._database.ask(partial(_head_of, asked)))
+        return _seen(*await self._database.ask(partial(_head_of, asked), asked.tenant))
 
     def head_at_once(self, asked: Continuation) -> KnownHistory | None:
         """What `head` finds, read on the event loop; None: ask `head`, which waits."""
@@ -196,6 +196,7 @@ class Journal:
             " JOIN occurrence ON occurrence.id = asked.value JOIN content ON content.id = occurrence.content"
             " WHERE content.tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY asked.key",
             (ids(occurrences), tenant),
+            tenant,
         )
         return {id: read_message(from_stored(text, rest)) for id, text, rest in rows}
 
@@ -203,11 +204,11 @@ class Journal:
         """The facts that a request may be told; see `current_facts.current_facts`."""
         from palimpsest.store.knowledge.current_facts import current_facts  # nobody else waits for what reads facts
 
-        return await self._database.ask(lambda ask: current_facts(ask, query, now))
+        return await self._database.ask(lambda ask: current_facts(ask, query, now), query.whose.tenant)
 
     async def answers(self, tenant: str, prints: Sequence[int]) -> tuple[Message, ...]:
         """The answers that left these links of kind `REPLY`."""
-        rows = await self._database.read(ANSWERS, (ids(prints), tenant, LinkKind.REPLY))
+        rows = await self._database.read(ANSWERS, (ids(prints), tenant, LinkKind.REPLY), tenant)
         return tuple(read_message(from_stored(text, rest)) for text, rest in rows)
 
     async def handed_out(self, tenant: str, prints: Collection[int], user: str, scope: str) -> frozenset[int]:
@@ -218,6 +219,7 @@ class Journal:
             " AND link.fingerprint = asked.value AND link.kind = ?3"
             " JOIN conversation ON conversation.id = link.conversation AND user_id = ?4 AND scope = ?5",
             (ids(list(prints)), tenant, LinkKind.REPLY, user, scope),
+            tenant,
         )
         return frozenset(row[0] for row in rows)
 
@@ -227,6 +229,7 @@ class Journal:
             "SELECT occurrence.id FROM occurrence JOIN conversation ON conversation.id = occurrence.conversation"
             " JOIN tenant ON tenant.id = conversation.tenant WHERE tenant.name = ? AND conversation.public = ?",
             (tenant, conversation),
+            tenant,
         )
         return frozenset(row[0] for row in rows)
 
@@ -240,11 +243,11 @@ class Journal:
             )
             return any(holds_erased(ask, row) for (row,) in ask(sql, (tenant, conversation)))
 
-        return await self._database.ask(look)
+        return await self._database.ask(look, tenant)
 
     async def compacted(self, tenant: str, turn: str) -> Compacted | None:
         """What a turn left in the place of a history; None: nothing, or it is no longer there."""
-        rows = await self._database.read(COMPACTED, (turn, tenant))
+        rows = await self._database.read(COMPACTED, (turn, tenant), tenant)
         return next((Compacted(_block(row[1:8])[1], *row[8:]) for row in rows), None)
 
     async def tenants(self, conversation: str = "") -> list[str]:
@@ -266,7 +269,7 @@ class Journal:
         if found is None:
             return ()
         turn = found["turn"]
-        listed = (await self._database.ask(lambda ask: message_list(ask, turn))).messages
+        listed = (await self._database.ask(lambda ask: message_list(ask, turn), tenant)).messages
         stored = await self.messages(tenant, [occurrence for _, occurrence in listed])
         return tuple(stored[occurrence].raw for _, occurrence in listed if occurrence in stored)
 

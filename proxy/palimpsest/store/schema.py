@@ -9,7 +9,7 @@ No column has a name that SQL reserves.
 
 from __future__ import annotations
 
-VERSION = 21  # of these tables, kept beside them: rises with every change of them
+VERSION = 22  # of these tables, kept beside them: rises with every change of them
 
 JOURNAL = r"""
 CREATE TABLE tenant (
@@ -41,6 +41,7 @@ CREATE TABLE content (                       -- each message once per tenant, wh
 );
 CREATE TABLE turn (                          -- one request, as a diff against its parent
     id INTEGER PRIMARY KEY AUTOINCREMENT,    -- journal order
+    tenant INTEGER NOT NULL,
     key TEXT NOT NULL UNIQUE,
     conversation INTEGER NOT NULL REFERENCES conversation(id),
     parent INTEGER REFERENCES turn(id),
@@ -58,6 +59,7 @@ CREATE INDEX turn_by_conversation ON turn(conversation, id);
 CREATE INDEX turn_by_parent ON turn(parent) WHERE parent IS NOT NULL;
 CREATE TABLE occurrence (                    -- one message standing in one place of one conversation
     id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant INTEGER NOT NULL,
     conversation INTEGER NOT NULL REFERENCES conversation(id),
     turn INTEGER NOT NULL REFERENCES turn(id),
     position INTEGER NOT NULL,               -- in the request's whole message list; the answer comes after the last
@@ -73,6 +75,7 @@ CREATE INDEX occurrence_by_conversation ON occurrence(conversation, id);
 CREATE INDEX occurrence_by_content ON occurrence(content);
 CREATE TABLE head (                          -- newest state of each branch
     turn INTEGER PRIMARY KEY REFERENCES turn(id),
+    tenant INTEGER NOT NULL,
     conversation INTEGER NOT NULL REFERENCES conversation(id),
     replaces INTEGER NOT NULL,               -- the turn whose head goes when this one has its answer; 0 none
     state TEXT NOT NULL,                     -- JSON: what else `Head` says
@@ -83,6 +86,7 @@ CREATE TABLE head (                          -- newest state of each branch
 CREATE INDEX head_by_conversation ON head(conversation, turn);
 CREATE TABLE listing (                       -- how the listings of heads begin, shared by those of one branch
     turn INTEGER PRIMARY KEY,                -- whose head it was written for
+    tenant INTEGER NOT NULL,
     conversation INTEGER NOT NULL,
     rows BLOB NOT NULL                       -- as `head.listing`, which goes on behind it
 );
@@ -99,6 +103,7 @@ CREATE INDEX link_by_turn ON link(turn);
 CREATE INDEX link_by_conversation ON link(conversation);
 CREATE TABLE block (                         -- what we said, anchored to what it was said in
     occurrence INTEGER PRIMARY KEY REFERENCES occurrence(id),
+    tenant INTEGER NOT NULL,
     conversation INTEGER NOT NULL REFERENCES conversation(id),
     turn INTEGER NOT NULL REFERENCES turn(id),
     kind TEXT NOT NULL,
@@ -127,11 +132,13 @@ CREATE INDEX memory_by_conversation ON memory(conversation, id);
 CREATE INDEX memory_by_tenant ON memory(tenant, id);
 CREATE TABLE unindexed (                     -- memories that wait for a vector
     memory INTEGER PRIMARY KEY REFERENCES memory(id),
+    tenant INTEGER NOT NULL,
     worker TEXT NOT NULL DEFAULT '',
     leased_until REAL NOT NULL DEFAULT 0     -- by that worker, Unix seconds
 );
 CREATE TABLE vector (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant INTEGER NOT NULL,
     memory INTEGER NOT NULL UNIQUE REFERENCES memory(id),
     model TEXT NOT NULL,
     own BLOB NOT NULL                        -- float16, unit length
@@ -143,6 +150,7 @@ CREATE TABLE forgotten (                     -- memories whose vector or scope c
 );
 CREATE TABLE reminder (                      -- passages that somebody wants in the next request of their conversation
     memory INTEGER PRIMARY KEY REFERENCES memory(id) ON DELETE CASCADE,
+    tenant INTEGER NOT NULL,
     until REAL NOT NULL,                     -- Unix seconds, when it waits no longer
     turn INTEGER NOT NULL DEFAULT 0          -- that it came in; 0: it waits
 );
@@ -159,6 +167,7 @@ CREATE TABLE task (                          -- work that outlives a process: wh
 ) WITHOUT ROWID;
 CREATE TABLE cost (                          -- of one request, written with its answer; goes with its turn
     turn INTEGER PRIMARY KEY REFERENCES turn(id) ON DELETE CASCADE,
+    tenant INTEGER NOT NULL,
     conversation INTEGER NOT NULL REFERENCES conversation(id),
     at REAL NOT NULL,                        -- of the request: `turn.created_at`, which stands behind long columns
     own_tokens INTEGER NOT NULL,             -- that the client itself sent, by our count, as are the next two
@@ -213,6 +222,7 @@ CREATE TABLE retirement (                    -- what is out of use and may be ta
 );
 CREATE TABLE retired (                       -- messages that are stored, but neither recalled nor found
     occurrence INTEGER PRIMARY KEY REFERENCES occurrence(id) ON DELETE CASCADE,
+    tenant INTEGER NOT NULL,
     retirement INTEGER NOT NULL REFERENCES retirement(id),
     memory INTEGER NOT NULL                  -- the first of its passages as it was; 0 it had none
 );
@@ -306,6 +316,7 @@ CREATE INDEX item_by_conversation ON item(conversation, id);
 CREATE INDEX item_by_tenant ON item(tenant, id);
 CREATE INDEX item_by_heir ON item(heir) WHERE heir <> 0;
 CREATE TABLE item_source (                   -- where it was said
+    tenant INTEGER NOT NULL,
     item INTEGER NOT NULL REFERENCES item(id),
     occurrence INTEGER NOT NULL REFERENCES occurrence(id),
     start INTEGER NOT NULL,                  -- characters into content.text
@@ -315,11 +326,13 @@ CREATE TABLE item_source (                   -- where it was said
 CREATE INDEX item_source_by_occurrence ON item_source(occurrence);
 CREATE TABLE item_vector (
     item INTEGER PRIMARY KEY REFERENCES item(id),
+    tenant INTEGER NOT NULL,
     model TEXT NOT NULL,
     own BLOB NOT NULL                        -- float16, unit length
 );
 CREATE TABLE item_progress (                 -- how far the writer of items has read a conversation
     conversation INTEGER PRIMARY KEY REFERENCES conversation(id),
+    tenant INTEGER NOT NULL,
     through INTEGER NOT NULL,                -- occurrence
     worker TEXT NOT NULL DEFAULT '',
     leased_until REAL NOT NULL DEFAULT 0     -- by that worker, Unix seconds
@@ -333,6 +346,7 @@ CREATE TABLE consolidation (                 -- one run that changed something
 );
 CREATE TABLE consolidation_step (            -- what it did to an item, and why
     id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant INTEGER NOT NULL,
     run INTEGER NOT NULL REFERENCES consolidation(id),
     item INTEGER NOT NULL REFERENCES item(id),
     heir INTEGER NOT NULL,                   -- the item that stands for it from then on; 0 none
@@ -359,6 +373,7 @@ CREATE TABLE edge (
 );
 CREATE INDEX edge_by_target ON edge(target);
 CREATE TABLE edge_evidence (                 -- the items that an edge follows from
+    tenant INTEGER NOT NULL,
     edge INTEGER NOT NULL REFERENCES edge(id),
     item INTEGER NOT NULL REFERENCES item(id),
     PRIMARY KEY (edge, item)
@@ -408,6 +423,23 @@ CREATE TABLE fact_forgotten (                -- facts that no message states any
     at REAL NOT NULL
 );
 """
+
+OF_NO_TENANT = {
+    **dict.fromkeys(
+        ("change", "policy", "switch", "proxy_key", "secret_mark", "task", "probe", "assist_usage", "model_note"),
+        "of the operator, for all processes",
+    ),
+    "tenant": "says who there is",
+    **dict.fromkeys(
+        ("erased", "erased_scope", "retired_scope", "fact_forgotten"),
+        "hashes under the key of a tenant, beside no name",
+    ),
+    **dict.fromkeys(("retirement", "consolidation"), "what was done, perhaps to several tenants at once"),
+    "erasure": "numbers that tell caches of all tenants to look again",
+    "forgotten": "likewise, with ids of passages",
+    "quarantine": "says nothing of whose it was",
+}
+"""Tables whose rows belong to no tenant, and why. Every other has a column `tenant`."""
 
 SCHEMA = JOURNAL + ERASURE + OPERATION + ITEMS + FACTS
 

@@ -60,10 +60,12 @@ def shown(proxy: Proxy, path: str) -> Any:
 RUN = """
 INSERT INTO item(id, tenant, conversation, writer, text, question, topic, said_at, created_at, used_at)
     SELECT 1, tenant, id, 'epc/1', 'Clara lives in Porto.', '', '', 0, 0, 0 FROM conversation LIMIT 1;
-INSERT INTO item_source(item, occurrence, start, stop)
-    SELECT 1, min(occurrence.id), 0, 9 FROM item JOIN occurrence ON occurrence.conversation = item.conversation;
+INSERT INTO item_source(tenant, item, occurrence, start, stop)
+    SELECT item.tenant, 1, min(occurrence.id), 0, 9
+    FROM item JOIN occurrence ON occurrence.conversation = item.conversation;
 INSERT INTO consolidation(id, key, tenant, at) SELECT 1, 'k-1', tenant, 0 FROM item;
-INSERT INTO consolidation_step(run, item, heir, what, why, at) VALUES (1, 1, 0, 'related', '1 relations', 0);
+INSERT INTO consolidation_step(tenant, run, item, heir, what, why, at)
+    SELECT tenant, 1, 1, 0, 'related', '1 relations', 0 FROM item;
 """
 
 # Something must be named, in one of several ways; of a fact whose it is, and a day that is to come; and bodies that

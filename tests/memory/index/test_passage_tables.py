@@ -23,6 +23,7 @@ from palimpsest.store.search.scope import Scope, scope_of
 from tests.remembered import DIMENSIONS, Past, Watched, WordEmbedder, meaning
 
 MODEL = WordEmbedder.name
+VECTOR = "INSERT INTO vector(tenant, memory, model, own) VALUES (1, ?, ?, ?)"
 
 
 async def scope(
@@ -78,7 +79,7 @@ async def test_vectors_that_come_out_of_order_find_their_passages(past: Past) ->
     ids = [row[0] for row in await past.database.read("SELECT id FROM memory ORDER BY id")]
     for memory, text in ((ids[2], "charlie"), (ids[0], "alpha")):
         own = meaning(text).astype(np.float16).tobytes()
-        await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?,?,?)", [(memory, MODEL, own)])])
+        await past.database.write([(VECTOR, [(memory, MODEL, own)])])
         await look(past.database, tables, await scope(past))
     table = await look(past.database, tables, await scope(past))
     found = [(table.vectors @ meaning(text)).argmax() for text in ("alpha", "charlie")]
@@ -109,9 +110,9 @@ async def test_vectors_of_any_model_are_compared_small_scope_or_large(past: Past
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
     stored = [(at + 1, "large", own.astype(np.float16).tobytes()) for at, own in enumerate(drawn)]
     tables = PassageTables("large", dimensions)
-    await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?, ?, ?)", stored[:100])])
+    await past.database.write([(VECTOR, stored[:100])])
     assert (await look(past.database, tables, await scope(past))).vectors.shape == (count + 1, dimensions)
-    await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?, ?, ?)", stored[100:])])
+    await past.database.write([(VECTOR, stored[100:])])
     table = await look(past.database, tables, await scope(past))
     assert table.signs is not None and table.signs.shape == (dimensions // 64, count + 1)
     cosines, _ = Meanings(table.vectors, table.signs).cosines(drawn[777:778])
@@ -121,7 +122,7 @@ async def test_vectors_of_any_model_are_compared_small_scope_or_large(past: Past
 @pytest.mark.sqlite
 async def test_damaged_vectors_do_not_count(past: Past) -> None:
     await past.say("the red boat")
-    await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (1, ?, x'00ff')", [(MODEL,)])])
+    await past.database.write([(VECTOR, [(1, MODEL, b"\0\xff")])])
     assert not (await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))).vectors.any()
 
 
@@ -355,7 +356,7 @@ async def test_a_scope_that_becomes_large_keeps_its_vectors_and_gets_signs(past:
     assert (large.signs[:, :2] == signs_of(small.vectors)).all()
     last = int(large.ids[-1])
     own = meaning("green tree").astype(np.float16).tobytes()
-    await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?,?,?)", [(last, MODEL, own)])])
+    await past.database.write([(VECTOR, [(last, MODEL, own)])])
     large = await look(past.database, tables, await scope(past))
     assert large.signs is not None
     cosines = Meanings(large.vectors, large.signs).cosines(meaning("green tree")[None])[0]

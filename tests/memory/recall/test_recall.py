@@ -358,13 +358,13 @@ async def test_a_deadline_cuts_it_short_and_the_next_question_is_answered(
     class Slow(Watched):
         is_slow = True
 
-        async def ask(self, work: Callable[[Ask], T]) -> T:
+        async def ask(self, work: Callable[[Ask], T], tenant: str = "") -> T:
             def slowly(ask: Ask) -> T:
                 if self.is_slow:
                     ask("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
                 return work(ask)
 
-            return await super().ask(slowly)
+            return await super().ask(slowly, tenant)
 
     slow = Slow(past.database)
     recall = recalling(slow, embedder, counts)
@@ -623,8 +623,8 @@ async def test_what_blocks_never_quote_fades_where_reinforcement_is_on(
         (said,) = await past.say(f"Go on, {at}.", conversation="c-1")
         row = [(said, f"[{quoted}]", said)]
         insert = (
-            "INSERT INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences)"
-            " SELECT ?, conversation, turn, 'recall', '', '', 0, ? FROM occurrence WHERE id = ?"
+            "INSERT INTO block(occurrence, tenant, conversation, turn, kind, text, role, tokens, occurrences)"
+            " SELECT ?, tenant, conversation, turn, 'recall', '', '', 0, ? FROM occurrence WHERE id = ?"
         )
         await past.database.write([(insert, row)])
     found = {}

@@ -147,8 +147,8 @@ async def test_what_a_block_quotes_was_said(talk: Conversation) -> None:
     await talk.archive.database.write(
         (
             (
-                "INSERT INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences)"
-                " SELECT ?, conversation, id, 'recall', 'said', 'user', 9, ? FROM turn WHERE id = ?",
+                "INSERT INTO block(occurrence, tenant, conversation, turn, kind, text, role, tokens, occurrences)"
+                " SELECT ?, tenant, conversation, id, 'recall', 'said', 'user', 9, ? FROM turn WHERE id = ?",
                 [(anchor, f"[{first}]", turn["turn"])],
             ),
         )

@@ -22,7 +22,7 @@ import psycopg
 import pytest
 from palimpsest.store.engine.dialect import NOTHING, POSTGRES
 from palimpsest.store.engine.sqlite.tables import statements
-from palimpsest.store.schema import SCHEMA
+from palimpsest.store.schema import OF_NO_TENANT, SCHEMA
 
 from tests.servers import Server
 
@@ -56,6 +56,27 @@ FOREIGN = """
 SELECT attname::text, confrelid::regclass::text FROM pg_constraint
 JOIN pg_attribute ON attrelid = conrelid AND attnum = conkey[1] WHERE contype = 'f' AND conrelid = %(table)s::regclass
 """
+TABLES = """
+SELECT oid::regclass::text, relrowsecurity AND relforcerowsecurity AND EXISTS (
+        SELECT 1 FROM pg_policy WHERE polrelid = pg_class.oid AND polcmd = '*' AND polpermissive),
+    EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'tenant' AND attnotnull)
+FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+"""
+KEYS_WITHOUT_TENANT = """
+SELECT indexrelid::regclass::text FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attname = 'tenant'
+WHERE indrelid = %(table)s::regclass AND indisunique AND attnum <> ALL (indkey::int[])
+UNION ALL
+SELECT conname::text FROM pg_constraint
+JOIN pg_attribute AS mine ON mine.attrelid = conrelid AND mine.attname = 'tenant'
+LEFT JOIN pg_attribute AS theirs ON theirs.attrelid = confrelid AND theirs.attname = 'tenant'
+WHERE contype = 'f' AND conrelid = %(table)s::regclass AND confrelid::regclass::text <> ALL (%(others)s)
+    AND array_position(conkey, mine.attnum) IS DISTINCT FROM array_position(confkey, theirs.attnum)
+"""
+
+
+def of_tenant(key: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of a key with those of the tenant."""
+    return key if "tenant" in key else (*key, "tenant")
 
 
 def wrong(server: Server, script: list[str], database: str) -> Mapping[int, str]:
@@ -117,10 +138,27 @@ def test_both_catalogues_have_the_same_columns_keys_and_indexes(server: Server) 
             keys = sorted((key, name) for *_, name, kind, _, _, key in
                           ((0, *row) for row in file.execute(f"PRAGMA table_info({table})")) if key)  # fmt: skip
             primary = tuple(name for _, name in keys)
+            if table not in OF_NO_TENANT:  # on the server its tenant stands in each key
+                indexes = [
+                    (of_tenant(names) if is_unique else names, is_unique, *rest) for names, is_unique, *rest in indexes
+                ]
+                primary = of_tenant(primary)
             expected = {*indexes, (primary, True, False)} if primary else {*indexes}
             assert {(tuple(names), *rest) for names, *rest in of_server(INDEXES, table)} == expected, table
             foreign = {(row[3], row[2]) for row in file.execute(f"PRAGMA foreign_key_list({table})")}
             assert {*of_server(FOREIGN, table)} == foreign, table
+
+
+def test_each_key_of_a_tenants_rows_holds_the_tenant_and_a_policy_guards_them(server: Server) -> None:
+    with closing(psycopg.connect(server.url("empty"))) as base:
+        tables = {name: rest for name, *rest in base.execute(TABLES.encode()).fetchall()}
+        of_tenants = tables.keys() - OF_NO_TENANT.keys() - {"palimpsest"}
+        assert of_tenants > {"turn", "occurrence", "memory", "posting", "memory_text"}
+        assert {name: rest for name, rest in tables.items() if (name in of_tenants) != all(rest)} == {}
+        others = [*OF_NO_TENANT]
+        for table in of_tenants:
+            keys = base.execute(KEYS_WITHOUT_TENANT.encode(), {"table": table, "others": others}).fetchall()
+            assert keys == [], table
 
 
 def test_postgresql_prepares_every_statement(server: Server, of_the_store: list[str]) -> None:

@@ -236,8 +236,8 @@ async def stating(tmp_path: Path) -> Path:
     await Importing(database, SECRET).import_turns(talk("hello", conversation="c-0"), ME)
     said = talk("I live in Porto.", "I love figs.", "I live in Oslo.", user="ann", scope="shop")
     await Importing(database, SECRET).import_turns(said, ME)
-    block = "INSERT INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences) VALUES"
-    await database.write([(f"{block} (3, 2, 2, 'facts', 'told', '', 1, '[]')", [()])])
+    block = "INSERT INTO block(occurrence, tenant, conversation, turn, kind, text, role, tokens, occurrences) VALUES"
+    await database.write([(f"{block} (3, 1, 2, 2, 'facts', 'told', '', 1, '[]')", [()])])
     await database.close()
     await extracted(database.path)
     broken(database.path, "UPDATE block SET facts = (SELECT json_array(json_array(public, occurrence)) FROM fact)")

@@ -101,7 +101,8 @@ async def test_erasing_a_source_erases_items_their_log_and_what_follows_from_the
         [
             ("INSERT INTO consolidation(key, tenant, at) VALUES ('k-1', 1, 0)", [()]),
             (
-                "INSERT INTO consolidation_step(run, item, heir, what, why, at) VALUES (1, ?, ?, 'merged', ?, 0)",
+                "INSERT INTO consolidation_step(tenant, run, item, heir, what, why, at)"
+                " VALUES (1, 1, ?, ?, 'merged', ?, 0)",
                 [(kept, gone, "slot: Wilhelmina Okonkwo-Brandt, master")],
             ),
             ("UPDATE item SET state = 'merged', heir = ? WHERE id = ?", [(gone, kept)]),
@@ -113,7 +114,7 @@ async def test_erasing_a_source_erases_items_their_log_and_what_follows_from_the
                 "INSERT INTO edge(tenant, source, relation, target) VALUES (1, ?, 'related-to', ?)",
                 [(1, 2), (2, 3)],
             ),
-            ("INSERT INTO edge_evidence(edge, item) VALUES (?, ?)", [(1, gone), (2, gone), (2, theirs)]),
+            ("INSERT INTO edge_evidence(tenant, edge, item) VALUES (1, ?, ?)", [(1, gone), (2, gone), (2, theirs)]),
         ]
     )
     receipt = await Forgetting(database, SECRET, clock, settle_seconds=0.0).erase(target)

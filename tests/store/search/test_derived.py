@@ -85,7 +85,7 @@ async def test_vectors_of_another_model_are_dropped_in_pieces_and_found_by_their
                 [(n,) for n in range(1, count)],
             ),
             ("DELETE FROM unindexed", [()]),
-            ("INSERT INTO vector(memory, model, own) SELECT id, 'old', zeroblob(8) FROM memory", [()]),
+            ("INSERT INTO vector(tenant, memory, model, own) SELECT tenant, id, 'old', zeroblob(8) FROM memory", [()]),
         ]
     )
     assert len(await claim(derived, model="new")) == 10

@@ -93,13 +93,15 @@ class ConversationRoutes(Routes):
             asked.tenant, user=asked.user, scope=asked.scope, role=asked.role or "", since=since, until=until
         )
         (after,) = position_of(LIST, asked.cursor)
-        page = await self._database.ask(partial(conversations, which=which, after=after, limit=asked.limit))
+        page = await self._database.ask(
+            partial(conversations, which=which, after=after, limit=asked.limit), which.tenant
+        )
         return ConversationPage([Conversation(**one) for one in page.listed], cursor_to(LIST, page.next))
 
     @operation("GET /conversations/{conversation}", "Show a conversation", missing=UNKNOWN_CONVERSATION)
     async def one(self, call: Call[OneConversation]) -> Conversation:
         which = Filter(call.asked.tenant, conversation=call.asked.conversation)
-        page = await self._database.ask(partial(conversations, which=which, after=0, limit=1))
+        page = await self._database.ask(partial(conversations, which=which, after=0, limit=1), which.tenant)
         for one in page.listed:
             return Conversation(**one)
         raise Refused(404, UNKNOWN_CONVERSATION)

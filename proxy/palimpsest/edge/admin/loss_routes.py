@@ -96,7 +96,7 @@ class LossRoutes(Routes):
             raise Refused(404, UNKNOWN_TURN)
         tenant, name = turn["tenant"], turn["key"]
         texts = [text async for text in self._compacted(tenant, name)]
-        found = await self._database.ask(lambda ask: _losses(ask, tenant, name, texts, self._clock()))
+        found = await self._database.ask(lambda ask: _losses(ask, tenant, name, texts, self._clock()), tenant)
         if found is None:  # erased in between
             raise Refused(404, UNKNOWN_TURN)
         return found

@@ -74,12 +74,14 @@ class MemoryRoutes(Routes):
             asked.tenant, asked.conversation, "", asked.user, asked.scope, asked.role, "", False, since, until
         )
         (after,) = position_of(LIST, asked.cursor)
-        page = await self._database.ask(partial(memories, which=which, after=after, limit=asked.limit))
+        page = await self._database.ask(partial(memories, which=which, after=after, limit=asked.limit), which.tenant)
         return MemoryPage([Memory(**one) for one in page.listed], cursor_to(LIST, page.next))
 
     @operation("GET /memories/{memory}", "Show a memory", missing=UNKNOWN_MEMORY)
     async def one(self, call: Call[OneMemory]) -> Memory:
-        found = await self._database.ask(partial(memory, tenant=call.asked.tenant, id=call.asked.memory))
+        found = await self._database.ask(
+            partial(memory, tenant=call.asked.tenant, id=call.asked.memory), call.asked.tenant
+        )
         if found is None:
             raise Refused(404, UNKNOWN_MEMORY)
         return Memory(**found)

@@ -84,5 +84,5 @@ class ReminderRoutes(Routes):
     async def _check(self, call: Call[OneMemory]) -> None:
         """The passage is there, and the caller's."""
         asked = call.asked
-        if await self._database.ask(partial(memory, tenant=asked.tenant, id=asked.memory)) is None:
+        if await self._database.ask(partial(memory, tenant=asked.tenant, id=asked.memory), asked.tenant) is None:
             raise Refused(404, UNKNOWN_MEMORY)

@@ -164,7 +164,9 @@ class TurnRoutes(Routes):
     async def list_turns(self, call: Call[Turns]) -> TurnPage:
         (after,) = position_of(LIST, call.asked.cursor)
         which = _filter(call.asked)
-        page = await self._database.ask(lambda ask: turns(ask, which, after, call.asked.limit, newest_first=True))
+        page = await self._database.ask(
+            lambda ask: turns(ask, which, after, call.asked.limit, newest_first=True), which.tenant
+        )
         return _page(LIST, page)
 
     @operation(
@@ -183,7 +185,7 @@ class TurnRoutes(Routes):
             which = _filter(asked, tenant=found[0]["tenant"], conversation=asked.conversation)
             return turns(ask, which, after, asked.limit, newest_first=False)
 
-        page = await self._database.ask(look)
+        page = await self._database.ask(look, asked.tenant)
         if page is None:
             raise Refused(404, "no such conversation")
         return _page(LIST_OF_ONE, page)
@@ -217,7 +219,8 @@ class TurnRoutes(Routes):
                 turns(ask, which, 0, 1, newest_first=True),
                 messages_of_turn(ask, found["tenant"], key),
                 blocks_of_turn(ask, found["tenant"], key),
-            )
+            ),
+            which.tenant,
         )
         for summary in page.listed:
             return Turn(

@@ -54,13 +54,13 @@ class Facts:
         """Facts, the newest first, behind that of a place (`place_of`); zeros for the first page."""
         wanted = replace(wanted, reach=self._reach)
         return await self._database.ask(
-            functools.partial(list_facts, wanted=wanted, now=self._clock(), limit=limit, after=after)
+            functools.partial(list_facts, wanted=wanted, now=self._clock(), limit=limit, after=after), wanted.tenant
         )
 
     async def by_id(self, tenant: str, id: str) -> Fact | None:
         """The fact of this id, however often it was stated; None: there is none."""
         same = await self._database.ask(
-            functools.partial(added_facts.equal_facts, tenant=tenant, id=id, reach=self._reach)
+            functools.partial(added_facts.equal_facts, tenant=tenant, id=id, reach=self._reach), tenant
         )
         ids = tuple(one.public for one in same)
         found = await self.list_facts(FactFilter(tenant, ids=ids, has_history=True), 1) if ids else []
@@ -86,7 +86,7 @@ class Facts:
         look = functools.partial(
             current, whose=whose, now=self._clock(), limit=SEARCHED, pattern=glob, category=category
         )
-        facts = await self._database.ask(look)
+        facts = await self._database.ask(look, whose.tenant)
         return (facts if glob else _by_shared_words(facts, pattern))[:limit]
 
     async def add(self, fact: Fact) -> Fact:

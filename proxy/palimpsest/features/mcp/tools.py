@@ -112,11 +112,11 @@ class MemoryTools:
         conversation, _, number = id.rpartition("/")
         occurrence = int(number) if number.isdecimal() and len(number) < LONGEST_ID_DIGITS else 0
         tenant = speaker.tenant
-        found = await self._database.ask(lambda ask: message(ask, tenant, conversation, occurrence))
+        found = await self._database.ask(lambda ask: message(ask, tenant, conversation, occurrence), tenant)
         if found is None or not found.text:
             raise ToolError(f"{id}: no such message; it was forgotten, or the id is not from a result")
         count = max(0, min(neighbours, MAX_NEIGHBOURS))
-        beside = await self._database.ask(lambda ask: nearby_message(ask, tenant, found, count))
+        beside = await self._database.ask(lambda ask: nearby_message(ask, tenant, found, count), tenant)
         text, goes_on = found.text[start : start + FETCH_CHARS], start + FETCH_CHARS < len(found.text)
         whole = [replace(found, text=text) if one == found else _shortened(one) for one in beside]
         note = f"{READING} The message {id} goes on: fetch it with start {start + FETCH_CHARS}." if goes_on else READING
@@ -136,7 +136,8 @@ class MemoryTools:
         """
         scope = Query(speaker.tenant, conversation, "") if conversation else self._within(speaker)
         heads = await self._database.ask(
-            lambda ask: lost_heads(ask, speaker.tenant, conversation, scope.user, scope.scope, CONVERSATIONS)
+            lambda ask: lost_heads(ask, speaker.tenant, conversation, scope.user, scope.scope, CONVERSATIONS),
+            speaker.tenant,
         )
         best = Recalled((), False, "no conversation was compacted")
         for head in heads if question else heads[:1]:

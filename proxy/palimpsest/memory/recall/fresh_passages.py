@@ -55,7 +55,7 @@ class FreshPassages:
     async def _provide(self, tenant: str, scope: Scope, passages: Sequence[int]) -> None:
         """Embed passages that have no vector yet, and put the vectors into the table."""
         try:
-            rows = await self._database.ask(lambda ask: texts_of(ask, tenant, passages))
+            rows = await self._database.ask(lambda ask: texts_of(ask, tenant, passages), tenant)
             texts = {id: text for id, _, _, _, text, *_ in rows}
             there = [id for id in passages if id in texts]
             for start in range(0, len(there), AT_ONCE):

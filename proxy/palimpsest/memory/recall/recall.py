@@ -129,7 +129,7 @@ class Recall:
 
     async def reminders(self, tenant: str, memories: Sequence[int]) -> tuple[Candidate, ...]:
         """The passages with these ids, as reminders; what was forgotten meanwhile is left out."""
-        found = await self._database.ask(lambda ask: _memories(ask, tenant, dict.fromkeys(memories, 0)))
+        found = await self._database.ask(lambda ask: _memories(ask, tenant, dict.fromkeys(memories, 0)), tenant)
         return tuple(Candidate(found[id], 1.0, is_reminder=True) for id in memories if id in found)
 
     async def recall(self, query: Query, limit: int) -> Recalled:
@@ -150,7 +150,8 @@ class Recall:
         try:
             async with asyncio.TaskGroup() as looking:
                 embedding = [looking.create_task(self._vectors(question)) for question in questions]
-                reading = looking.create_task(self._database.ask(functools.partial(self._look, query, questions)))
+                look = functools.partial(self._look, query, questions)
+                reading = looking.create_task(self._database.ask(look, query.tenant))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
         found, (vectors, *more_vectors) = reading.result(), [task.result() for task in embedding]
@@ -190,11 +191,11 @@ class Recall:
                 eligible=eligible_count,
             )
 
-        return await self._database.ask(choose)  # milliseconds in a large scope: off the event loop
+        return await self._database.ask(choose, query.tenant)  # milliseconds in a large scope: off the event loop
 
     async def _recall_lost(self, query: Query, named: frozenset[str], limit: int) -> Recalled:
         """Recall without a question: lost passages that name most of what is not visible, and an account of work."""
-        found = await self._database.ask(lambda ask: scope_of(ask, query))
+        found = await self._database.ask(lambda ask: scope_of(ask, query), query.tenant)
         if found is None:
             return Recalled((), False, NOTHING_STORED)
 
@@ -214,7 +215,7 @@ class Recall:
                     candidates.append(Candidate(memories[id], gain, {"coverage": (place, gain)}))
             return tuple(candidates), account
 
-        candidates, account = await self._database.ask(choose)
+        candidates, account = await self._database.ask(choose, query.tenant)
         reason = "nothing is asked: what the compaction removed, by what it names"
         return Recalled(candidates, bool(candidates), reason, account=account)
 
@@ -225,7 +226,7 @@ class Recall:
             found = scope_of(ask, query)
             return account_of(ask, uncleared(ask, *found, query), query) if found is not None and found[1] else None
 
-        return await self._database.ask(look)
+        return await self._database.ask(look, query.tenant)
 
     def _look(
         self, query: Query, questions: Sequence[str], ask: Ask

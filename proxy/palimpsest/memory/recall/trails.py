@@ -99,7 +99,7 @@ class Trails:
         tenant, conversation, explain = turn["tenant"], turn["conversation"], turn["explain"]
         is_question = _asks(statement)
         # to compare a long conversation takes a while: not on the event loop
-        place, held = await self._database.ask(functools.partial(_looked, turn=turn, statement=statement))
+        place, held = await self._database.ask(functools.partial(_looked, turn=turn, statement=statement), tenant)
         asked = explain.get("query", {}).get("text", "")
         question = statement if is_question or not asked else asked
         recalled = await self._asked(turn, question, place, held)
@@ -108,7 +108,7 @@ class Trails:
             held = _nearest(place.said, recalled.candidates, is_question)
         if not held:
             elsewhere = () if is_question else await self._elsewhere(tenant, conversation, statement)
-            count = await self._database.ask(lambda ask: quarantined_parts(ask, tenant, conversation))
+            count = await self._database.ask(lambda ask: quarantined_parts(ask, tenant, conversation), tenant)
             erased = sum(one.is_erased for one in place.said)
             return Trace(turn["number"], turn["turns"], elsewhere=elsewhere, set_aside=count, erased=erased)
         # what is lost, before what still stands, before what was said later
@@ -116,7 +116,7 @@ class Trails:
         kind = BlockKind.RESTORE if explain.get("kind") == BlockKind.RESTORE else BlockKind.RECALL  # facts: no passages
         standing = [*place.visible]
         trace = await self._database.ask(
-            functools.partial(_derived, turn=turn["turn"], message=first, standing=standing)
+            functools.partial(_derived, turn=turn["turn"], message=first, standing=standing), tenant
         )
         return replace(
             self._judged(trace, recalled, first.occurrence, kind, question, explain),
@@ -139,13 +139,13 @@ class Trails:
             said = messages(ask, tenant, conversation)
             return max((one.turn for one in said if one.role == "user" and _is_same(one.text, question)), default=None)
 
-        return await self._database.ask(look)
+        return await self._database.ask(look, tenant)
 
     async def _asked(self, turn: Mapping[str, Any], question: str, place: _Place, held: Sequence[Message]) -> Recalled:
         """What recall would find for the question if the statement were not in the request."""
         sought = frozenset(one.occurrence for one in held)
         seen = place.visible - sought
-        hidden = await self._database.ask(lambda ask: fulls(ask, sorted(sought)))
+        hidden = await self._database.ask(lambda ask: fulls(ask, sorted(sought)), turn["tenant"])
         query = Query(
             turn["tenant"],
             turn["conversation"],
@@ -190,7 +190,8 @@ class Trails:
         found = await self._database.ask(
             lambda ask: other_conversations(
                 ask, tenant, conversation, word, lambda text: holds_statement(text, statement), OTHERS
-            )
+            ),
+            tenant,
         )
         return tuple(found)
 

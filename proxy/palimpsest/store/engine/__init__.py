@@ -129,11 +129,16 @@ class Engine(Protocol):
             MemoryFault, PolicyError: it cannot be used now.
         """
 
-    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        """Rows of one SELECT. Cancelling interrupts it."""
+    async def read(self, sql: str, args: Sequence[Any] = (), tenant: str = "") -> list[Row]:
+        """Rows of one SELECT, as `ask`."""
 
-    async def ask(self, work: Callable[[Ask], T]) -> T:
-        """What `work` makes of several SELECTs. Cancelling interrupts it."""
+    async def ask(self, work: Callable[[Ask], T], tenant: str = "") -> T:
+        """
+        What `work` makes of several SELECTs. Cancelling interrupts it.
+
+        Args:
+            tenant: whose rows it is about; "": several tenants'. A server shows no others, whatever is asked.
+        """
 
     def ask_at_once(self, work: Callable[[Ask], T]) -> T | None:
         """What `work` makes of a few rows by their keys, on the event loop; None: ask `ask`, which waits."""

@@ -21,6 +21,7 @@ Statements are standard SQL, with these names for what the standard has no commo
     INNER JOIN                        a JOIN whose left side is read first, whatever the planner thinks of it
     /*+ INDEX(name) */                behind a table: the index to read it by
     /*+ NO_INDEX */                   in front of a column: no index of it
+    ON CONFLICT (tenant, id)          of a table of tenants' rows; SQLite's keys are the ids alone
     FOR UPDATE SKIP LOCKED            behind a SELECT in a transaction: rows that nobody else is about to change
     FOR KEY SHARE                     likewise: rows that nobody removes until its end
 
@@ -84,6 +85,7 @@ SQLITE = Dialect(
         (r"/\*\+ INDEX\((\w+)\) \*/", r"INDEXED BY \1"),
         (r"/\*\+ NO_INDEX \*/ ", "+"),
         (r" FOR (?:UPDATE SKIP LOCKED|KEY SHARE(?: OF \w+)?)\b", ""),  # nobody else writes
+        (r"\bON CONFLICT \(tenant, (turn|occurrence|memory|item|conversation)\)", r"ON CONFLICT (\1)"),
         (r"\bIS NOT DISTINCT FROM\b", "IS"),  # SQLite knows the long forms from 3.39 on
         (r"\bIS DISTINCT FROM\b", "IS NOT"),
     )

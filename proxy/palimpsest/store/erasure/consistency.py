@@ -80,7 +80,8 @@ SELECT max(turn.id) FROM turn WHERE turn.role <> 'side' AND turn.ending <> 'refu
 GROUP BY turn.conversation
 """
 HEAD = """
-SELECT turn.conversation, turn.role, turn.event, turn.model, turn.messages, turn.prompt_tokens, head.state, head.lost
+SELECT turn.tenant, turn.conversation, turn.role, turn.event, turn.model, turn.messages, turn.prompt_tokens,
+    head.state, head.lost
 FROM turn LEFT JOIN head ON head.turn = turn.id WHERE turn.id = ?
 """
 
@@ -194,7 +195,8 @@ def repair_heads(transaction: Transaction) -> None:
     """Rebuild the states of branches that are missing or differ from the journal."""
     wrong, missing = _wrong_heads(transaction.read)
     for turn in (*wrong, *missing):
-        ((conversation, role, event, model, messages, tokens, state, lost),) = transaction.read(HEAD, (turn,))
+        ((tenant, conversation, *row),) = transaction.read(HEAD, (turn,))
+        role, event, model, messages, tokens, state, lost = row
         listed = transaction.read(LISTED, (ids(message_list(transaction.read, turn).listing),))
         answers = sum(owner == turn and position >= messages for *_, owner, position in listed)
         said = orjson.loads(state or "{}")
@@ -202,8 +204,13 @@ def repair_heads(transaction: Transaction) -> None:
         told |= said | {"request_length": len(listed) - answers}
         transaction.write("DELETE FROM head WHERE turn = ?", [(turn,)])
         transaction.write(
-            "INSERT INTO head(turn, conversation, replaces, state, lost, listing) VALUES (?, ?, 0, ?, ?, ?)",
-            [(turn, conversation, orjson.dumps(told).decode(), lost or b"", to_listing(row[:4] for row in listed))],
+            "INSERT INTO head(turn, tenant, conversation, replaces, state, lost, listing) VALUES (?, ?, ?, 0, ?, ?, ?)",
+            [
+                (
+                    *(turn, tenant, conversation, orjson.dumps(told).decode(), lost or b""),
+                    to_listing(one[:4] for one in listed),
+                )
+            ],
         )
         remove_unused_listings(transaction, [conversation])
 

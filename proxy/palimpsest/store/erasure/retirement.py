@@ -83,10 +83,10 @@ def retire_messages(transaction: Transaction, tenant: int, occurrences: Sequence
     """Take these messages, of one tenant, out of use."""
     which = ids(occurrences)
     transaction.write(
-        "INSERT INTO retired(occurrence, retirement, memory)"
-        " SELECT value, ?, coalesce((SELECT min(id) FROM memory WHERE occurrence = value), 0) FROM numbers(?)"
+        "INSERT INTO retired(occurrence, tenant, retirement, memory)"
+        " SELECT value, ?, ?, coalesce((SELECT min(id) FROM memory WHERE occurrence = value), 0) FROM numbers(?)"
         " WHERE true ON CONFLICT DO NOTHING",
-        [(retirement, which)],
+        [(tenant, retirement, which)],
     )
     remove_passages(transaction, tenant, which)  # zeros first: an erasure later would not know what is left of them
     _flag(transaction, occurrences, HeadFlag.RETIRED, 0)

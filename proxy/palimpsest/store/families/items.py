@@ -57,7 +57,11 @@ def forget_items(transaction: Transaction, items: str) -> None:
     write(f"DELETE FROM edge WHERE id IN {GONE}", [(edges,)])
     write(f"DELETE FROM node WHERE id IN {GONE}", [(nodes,)])
     write(f"DELETE FROM consolidation_step WHERE {STEPS}", [(items,)])
-    write("DELETE FROM consolidation WHERE NOT EXISTS (SELECT 1 FROM consolidation_step WHERE run = consolidation.id)")
+    write(
+        f"DELETE FROM consolidation WHERE tenant IN (SELECT tenant FROM item WHERE id IN {GONE})"
+        " AND NOT EXISTS (SELECT 1 FROM consolidation_step WHERE run = consolidation.id)",
+        [(items,)],
+    )
     for table in ("item_source", "item_vector"):
         write(f"DELETE FROM {table} WHERE item IN {GONE}", [(items,)])
     write(f"DELETE FROM item WHERE id IN {GONE}", [(items,)])

@@ -56,7 +56,7 @@ def write_passages(
                 full_text.ADD,
                 [(id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation)))) for id, (f, p) in numbered],
             ),
-            ("INSERT INTO unindexed(memory) SELECT value FROM numbers(?)", [(ids(memories),)]),
+            ("INSERT INTO unindexed(tenant, memory) VALUES (?, ?)", [(f.tenant, id) for id, (f, _) in numbered]),
         ]
     )
     counted: dict[int, Counter[str]] = defaultdict(Counter)

@@ -101,8 +101,9 @@ def act(transaction: Transaction, run: int, actions: Sequence[Action], at: float
                 "UPDATE item SET state = ?, heir = ? WHERE id = ?", [(action.what, action.heir, action.item)]
             )
         transaction.write(
-            "INSERT INTO consolidation_step(run, item, heir, what, why, at) VALUES (?, ?, ?, ?, ?, ?)",
-            [(run, action.item, action.heir, action.what, action.why, at)],
+            "INSERT INTO consolidation_step(tenant, run, item, heir, what, why, at)"
+            " SELECT tenant, ?, id, ?, ?, ?, ? FROM item WHERE id = ?",
+            [(run, action.heir, action.what, action.why, at, action.item)],
         )
         done.append(action)
     if done:

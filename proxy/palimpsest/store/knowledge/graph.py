@@ -28,7 +28,7 @@ INSERT INTO edge(tenant, source, relation, target) SELECT a.tenant, a.id, ?2, b.
 ON CONFLICT DO NOTHING
 """
 ADD_EVIDENCE = f"""
-INSERT INTO edge_evidence(edge, item) SELECT edge.id, ?7 FROM {ENDS}
+INSERT INTO edge_evidence(tenant, edge, item) SELECT edge.tenant, edge.id, ?7 FROM {ENDS}
 INNER JOIN edge ON edge.tenant = a.tenant AND edge.source = a.id AND edge.relation = ?2 AND edge.target = b.id
 WHERE {THESE} ON CONFLICT DO NOTHING
 """

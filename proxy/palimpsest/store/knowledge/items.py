@@ -36,8 +36,9 @@ WHERE occurrence.flags & {NOT_FOUND} = 0 AND coalesce(item_progress.leased_until
 GROUP BY conversation.id, tenant.id ORDER BY conversation.id
 """
 CLAIM = """
-INSERT INTO item_progress(conversation, through, worker, leased_until) VALUES (?1, 0, ?2, ?3)
-ON CONFLICT (conversation) DO UPDATE SET worker = ?2, leased_until = ?3
+INSERT INTO item_progress(tenant, conversation, through, worker, leased_until)
+SELECT tenant, id, 0, ?2, ?3 FROM conversation WHERE id = ?1
+ON CONFLICT (tenant, conversation) DO UPDATE SET worker = ?2, leased_until = ?3
 WHERE item_progress.leased_until <= ?4 OR item_progress.worker = ?2
 """
 UNREAD = f"""
@@ -209,8 +210,8 @@ def write_items(
             (tenant, conversation, writer, item.text, item.question, item.topic, said_at, now, said_at),
         )
         transaction.write(
-            "INSERT INTO item_source(item, occurrence, start, stop) VALUES (?, ?, ?, ?)",
-            [(id, *span) for span in spans],
+            "INSERT INTO item_source(tenant, item, occurrence, start, stop) VALUES (?, ?, ?, ?, ?)",
+            [(tenant, id, *span) for span in spans],
         )
         written.append(id)
     if written:
@@ -252,8 +253,8 @@ def save_item_vectors(transaction: Transaction, model: str, vectors: Mapping[int
     """Store unit vectors of items; those of items that went meanwhile are left out."""
     count(transaction, ITEMS)
     transaction.write(
-        "INSERT INTO item_vector(item, model, own) SELECT id, ?, ? FROM item WHERE id = ?"
-        " ON CONFLICT (item) DO UPDATE SET model = excluded.model, own = excluded.own",
+        "INSERT INTO item_vector(tenant, item, model, own) SELECT tenant, id, ?, ? FROM item WHERE id = ?"
+        " ON CONFLICT (tenant, item) DO UPDATE SET model = excluded.model, own = excluded.own",
         [(model, vector.astype(np.float16).tobytes(), item) for item, vector in vectors.items()],
     )
 

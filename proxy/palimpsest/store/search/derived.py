@@ -33,13 +33,13 @@ OTHERS_BATCH = 5_000  # vectors of another model dropped at a time: some 50 ms, 
 
 # Two ranges of the index: `<>` would read every vector there is.
 OTHERS = """
-SELECT memory FROM (SELECT memory, model FROM vector /*+ INDEX(vector_by_model) */ WHERE model < ?1
-    UNION ALL SELECT memory, model FROM vector /*+ INDEX(vector_by_model) */ WHERE model > ?1) AS other LIMIT ?2
+SELECT tenant, memory FROM (SELECT tenant, memory, model FROM vector /*+ INDEX(vector_by_model) */ WHERE model < ?1
+    UNION ALL SELECT tenant, memory, model FROM vector /*+ INDEX(vector_by_model) */ WHERE model > ?1) AS other LIMIT ?2
 """
 
 COPY = """
-INSERT INTO vector(memory, model, own)
-SELECT mine.id, vector.model, vector.own
+INSERT INTO vector(tenant, memory, model, own)
+SELECT mine.tenant, mine.id, vector.model, vector.own
 FROM memory AS mine JOIN occurrence AS here ON here.id = mine.occurrence
 INNER JOIN occurrence AS there ON there.content = here.content
 INNER JOIN memory AS other ON other.occurrence = there.id AND other.start = mine.start AND other.stop = mine.stop
@@ -47,8 +47,8 @@ INNER JOIN vector ON vector.memory = other.id AND vector.model = ?
 WHERE mine.id = ? LIMIT 1 FOR KEY SHARE OF mine
 """
 SAVE = """
-INSERT INTO vector(memory, model, own) SELECT id, ?, ? FROM memory WHERE id = ? FOR KEY SHARE
-ON CONFLICT (memory) DO UPDATE SET model = excluded.model, own = excluded.own
+INSERT INTO vector(tenant, memory, model, own) SELECT tenant, id, ?, ? FROM memory WHERE id = ? FOR KEY SHARE
+ON CONFLICT (tenant, memory) DO UPDATE SET model = excluded.model, own = excluded.own
 """
 INDEXED = "DELETE FROM unindexed WHERE memory IN (SELECT value FROM numbers(?))"
 COPIED = "DELETE FROM unindexed WHERE memory = ? AND memory IN (SELECT memory FROM vector)"
@@ -186,10 +186,9 @@ class Derived:
 
 def _drop_others(transaction: Transaction, model: str) -> None:
     """Drop some vectors of other models; their passages wait for new ones."""
-    others = ids(row[0] for row in transaction.read(OTHERS, (model, OTHERS_BATCH)))
-    transaction.write(
-        "INSERT INTO unindexed(memory) SELECT value FROM numbers(?) WHERE true ON CONFLICT DO NOTHING", [(others,)]
-    )
+    rows = transaction.read(OTHERS, (model, OTHERS_BATCH))
+    transaction.write("INSERT INTO unindexed(tenant, memory) VALUES (?, ?) ON CONFLICT DO NOTHING", rows)
+    others = ids(memory for _, memory in rows)
     transaction.write("INSERT INTO forgotten(memory) SELECT value FROM numbers(?)", [(others,)])
     transaction.write("DELETE FROM vector WHERE memory IN (SELECT value FROM numbers(?))", [(others,)])
 

@@ -184,9 +184,10 @@ def _occurrences_at(read: Ask, places: Sequence[Place]) -> dict[Place, int]:
     if not places:
         return {}
     rows = read(
-        "SELECT turn.key, occurrence.position, occurrence.id FROM arrays(?) AS asked"
-        " JOIN turn ON turn.key = item(asked.value, 0)"
-        " JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position = CAST(item(asked.value, 1) AS BIGINT)",
+        "WITH asked AS MATERIALIZED ("
+        " SELECT item(value, 0) AS turn, CAST(item(value, 1) AS BIGINT) AS position FROM arrays(?) AS one)"
+        " SELECT turn.key, occurrence.position, occurrence.id FROM asked JOIN turn ON turn.key = asked.turn"
+        " JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position = asked.position",
         (orjson.dumps([list(place) for place in places]).decode(),),
     )
     return {(key, position): id for key, position, id in rows}

@@ -13,10 +13,10 @@ from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.engine.keys import ids
 
 INSERT = """
-INSERT INTO cost(turn, conversation, at, own_tokens, added_tokens, repeated_tokens, input_tokens,
+INSERT INTO cost(tenant, turn, conversation, at, own_tokens, added_tokens, repeated_tokens, input_tokens,
     output_tokens, cache_read_tokens, cache_write_tokens)
-SELECT id, conversation, created_at, ?, ?, ?, ?, ?, ?, ? FROM turn WHERE id = ?
-ON CONFLICT (turn) DO UPDATE SET own_tokens = excluded.own_tokens, added_tokens = excluded.added_tokens,
+SELECT tenant, id, conversation, created_at, ?, ?, ?, ?, ?, ?, ? FROM turn WHERE id = ?
+ON CONFLICT (tenant, turn) DO UPDATE SET own_tokens = excluded.own_tokens, added_tokens = excluded.added_tokens,
     repeated_tokens = excluded.repeated_tokens, input_tokens = excluded.input_tokens,
     output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
     cache_write_tokens = excluded.cache_write_tokens

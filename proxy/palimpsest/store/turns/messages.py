@@ -81,11 +81,11 @@ def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurre
     )
     transaction.write(
         "INSERT INTO occurrence"
-        "(id, conversation, turn, position, content, fingerprint, opening, flags, role, created_at)"
-        " VALUES (?, ?, ?, ?, (SELECT id FROM content WHERE tenant = ? AND digest = ?), ?, ?, ?, ?, ?)",
+        "(id, tenant, conversation, turn, position, content, fingerprint, opening, flags, role, created_at) VALUES"
+        " (?1, ?2, ?3, ?4, ?5, (SELECT id FROM content WHERE tenant = ?2 AND digest = ?6), ?7, ?8, ?9, ?10, ?11)",
         [
             (
-                *(s.occurrence, s.conversation, s.turn, s.position, s.tenant, s.entry.digest),
+                *(s.occurrence, s.tenant, s.conversation, s.turn, s.position, s.entry.digest),
                 *(s.entry.new.fingerprint.full, s.entry.new.fingerprint.opening, s.entry.new.flags),
                 *(s.entry.new.message.role, s.created_at),
             )
@@ -93,8 +93,8 @@ def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurre
         ],
     )
     transaction.write(
-        "INSERT INTO retired(occurrence, retirement, memory) VALUES (?, ?, 0)",
-        [(s.occurrence, s.retirement) for s in occurrences if s.retirement],
+        "INSERT INTO retired(occurrence, tenant, retirement, memory) VALUES (?, ?, ?, 0)",
+        [(s.occurrence, s.tenant, s.retirement) for s in occurrences if s.retirement],
     )
     return [OccurrencePassages(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in occurrences]
 

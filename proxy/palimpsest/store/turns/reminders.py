@@ -14,8 +14,8 @@ from palimpsest.store.engine.keys import ids
 from palimpsest.store.operation.changes import REMINDERS, count
 
 ADD = """
-INSERT INTO reminder(memory, until, turn) VALUES (?, ?, 0)
-ON CONFLICT (memory) DO UPDATE SET until = excluded.until, turn = 0
+INSERT INTO reminder(tenant, memory, until, turn) SELECT tenant, id, ?2, 0 FROM memory WHERE id = ?1
+ON CONFLICT (tenant, memory) DO UPDATE SET until = excluded.until, turn = 0
 """
 WAITING = """
 SELECT reminder.memory, tenant.name, conversation.public, reminder.until, occurrence.role,

@@ -48,23 +48,27 @@ MAX_HEADS = 16  # of one conversation: parallel branches, and the states before 
 
 # What a request goes on from: each row by its key.
 KNOWN = """
+WITH asked AS MATERIALIZED (
+    SELECT key AS place, item(value, 0) AS turn, item(value, 1) AS tenant, item(value, 2) AS conversation,
+        CAST(item(value, 3) AS BIGINT) AS parent FROM arrays(?) AS one)
 SELECT EXISTS (SELECT 1 FROM erasure) OR EXISTS (SELECT 1 FROM erased), turn.id, tenant.id,
     conversation.id, conversation.role, conversation.user_id, conversation.scope,
     (SELECT count(*) FROM head AS other WHERE other.conversation = conversation.id),
     EXISTS (SELECT 1 FROM listing AS other WHERE other.conversation = conversation.id),
-    before.id, theirs.tenant, before.ending, head.lost, head.base, length(listing.rows), head.listing
-FROM arrays(?) AS asked
-LEFT JOIN turn ON turn.key = item(asked.value, 0)
-LEFT JOIN tenant ON tenant.name = item(asked.value, 1)
-LEFT JOIN conversation ON conversation.tenant = tenant.id AND conversation.public = item(asked.value, 2)
-LEFT JOIN turn AS before ON before.id = CAST(item(asked.value, 3) AS BIGINT)
-LEFT JOIN conversation AS theirs ON theirs.id = before.conversation
+    before.id, before.tenant, before.ending, head.lost, head.base, length(listing.rows), head.listing
+FROM asked
+LEFT JOIN turn ON turn.key = asked.turn
+LEFT JOIN tenant ON tenant.name = asked.tenant
+LEFT JOIN conversation ON conversation.tenant = tenant.id AND conversation.public = asked.conversation
+LEFT JOIN turn AS before ON before.id = asked.parent
 LEFT JOIN head ON head.turn = before.id LEFT JOIN listing ON listing.turn = head.base
-ORDER BY asked.key
+ORDER BY asked.place
 """
 CONVERSATIONS = """
-SELECT tenant, public, id FROM conversation
-WHERE (tenant, public) IN (SELECT CAST(item(value, 0) AS BIGINT), item(value, 1) FROM arrays(?))
+WITH asked AS MATERIALIZED (
+    SELECT DISTINCT CAST(item(value, 0) AS BIGINT) AS tenant, item(value, 1) AS public FROM arrays(?) AS one)
+SELECT conversation.tenant, conversation.public, conversation.id FROM asked
+INNER JOIN conversation ON conversation.tenant = asked.tenant AND conversation.public = asked.public
 """
 
 LINK = """
@@ -72,9 +76,9 @@ INSERT INTO link(tenant, fingerprint, kind, conversation, turn)
 SELECT tenant, fingerprint, kind, conversation, turn FROM (
     SELECT CAST(item(value, 0) AS BIGINT) AS tenant, CAST(item(value, 1) AS BIGINT) AS fingerprint,
         item(value, 2) AS kind, CAST(item(value, 3) AS BIGINT) AS conversation, CAST(item(value, 4) AS BIGINT) AS turn
-    FROM arrays(?)) AS left_now
+    FROM arrays(?) AS one ORDER BY key) AS left_now
 WHERE NOT EXISTS (
-    SELECT 1 FROM link AS other JOIN turn ON turn.id = other.turn
+    SELECT 1 FROM link AS other JOIN turn ON turn.id = other.turn AND turn.tenant = other.tenant
     WHERE other.tenant = left_now.tenant AND other.fingerprint = left_now.fingerprint AND other.kind = left_now.kind
         AND other.conversation = left_now.conversation AND turn.ending <> 'open')
 ON CONFLICT DO NOTHING
@@ -318,11 +322,11 @@ def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
 
 def _write(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _StoredState]) -> Unwritten:
     turns = (
-        "INSERT INTO turn(id, key, conversation, parent, role, event, kept, messages, model, explain, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO turn(id, tenant, key, conversation, parent, role, event, kept, messages, model, explain,"
+        " created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
-                *(r.number, r.turn.id, r.conversation, r.turn.parent_turn if r.parent else None),
+                *(r.number, r.tenant, r.turn.id, r.conversation, r.turn.parent_turn if r.parent else None),
                 *(r.turn.role, r.turn.event, r.encoded_kept, r.messages),
                 *(r.turn.model, dumps(r.turn.explain), r.turn.created_at),
             )
@@ -492,18 +496,18 @@ def _write_with_heads(
         stands = _head_columns(r)
         base, tail = stands.base, stands.tail
         if len(tail) > MAX_TAIL_MESSAGES * ROW_BYTES:
-            listings.append((r.number, r.conversation, listing_prefix(transaction.read, base) + tail))
+            listings.append((r.number, r.tenant, r.conversation, listing_prefix(transaction.read, base) + tail))
             base, tail = r.number, b""
         cut = r.turn.cut.stored({s.position: s.occurrence for s in r.new})
         state = to_state(r.turn, stands.messages, r.occurrence_at(r.turn.restored_at) or 0, cut)
-        heads.append((r.number, r.conversation, stands.replaces, state, stands.lost, base, tail))
+        heads.append((r.number, r.tenant, r.conversation, stands.replaces, state, stands.lost, base, tail))
     transaction.write_together(
         [
             turns,
-            ("INSERT INTO listing(turn, conversation, rows) VALUES (?, ?, ?)", listings),
+            ("INSERT INTO listing(turn, tenant, conversation, rows) VALUES (?, ?, ?, ?)", listings),
             (
-                "INSERT INTO head(turn, conversation, replaces, state, lost, base, listing)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO head(turn, tenant, conversation, replaces, state, lost, base, listing)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 heads,
             ),
         ]
@@ -515,7 +519,7 @@ def _write_with_heads(
         " (SELECT turn FROM head WHERE conversation = ?1 ORDER BY turn DESC LIMIT ?2)",
         [(conversation, MAX_HEADS) for conversation in full],
     )
-    with_listings = {r.conversation for r in requests if known[r.turn.id].has_listings} | {row[1] for row in listings}
+    with_listings = {r.conversation for r in requests if known[r.turn.id].has_listings} | {row[2] for row in listings}
     remove_unused_listings(transaction, full & with_listings)
     return with_listings
 
@@ -576,10 +580,10 @@ def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> Non
             own = filter(None, map(r.occurrence_at, r.turn.quotes))
             block = replace(block, mentions=(*block.mentions, *own))
             said = (block.kind, block.text, block.role, block.tokens, _sources(block), dumps(block.facts))
-            rows.append((anchor, r.conversation, r.number, *said))
+            rows.append((anchor, r.tenant, r.conversation, r.number, *said))
     transaction.write(
-        "INSERT INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences, facts)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (occurrence) DO UPDATE SET"
+        "INSERT INTO block(occurrence, tenant, conversation, turn, kind, text, role, tokens, occurrences, facts)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, occurrence) DO UPDATE SET"
         " conversation = excluded.conversation, turn = excluded.turn,"
         " kind = excluded.kind, text = excluded.text, role = excluded.role,"
         " tokens = excluded.tokens, occurrences = excluded.occurrences, facts = excluded.facts, shed = 0, retired = 0",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 
+import psycopg
 import pytest
 from palimpsest.domain import Continuation
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.postgres import connection
 from palimpsest.store.engine.postgres.database import Database
@@ -21,6 +24,8 @@ pytestmark = pytest.mark.slow
 
 MOST_ROUND_TRIPS = 2  # of a turn, written in one transaction
 MOST_STATEMENTS = 8  # of it, beside BEGIN and COMMIT
+SAID = {"acme": "The lamp of hall nine is broken.", "globex": "The quay is closed on Sundays."}  # by tenant
+WORDS = "SELECT text FROM content ORDER BY id"
 TEXT = "The scanner in hall nine reports error E7706 whenever its lamp is older than two years."
 
 
@@ -107,3 +112,61 @@ async def test_behind_a_pooler_writers_of_a_tenant_wait_for_each_other(pooled: l
 
     given = await asyncio.gather(*(pooled[number % 2].transact(add, lambda ask: ["a"]) for number in range(20)))
     assert await pooled[0].read("SELECT id FROM tenant ORDER BY id") == sorted((id,) for some in given for id in some)
+
+
+@pytest.fixture(params=["server", "pooler"])
+async def fenced(request: pytest.FixtureRequest, server: Server, pooler: int) -> AsyncIterator[Database]:
+    """A database in which two tenants have said something, also behind a pooler."""
+    url = server.new_database("empty")
+    database = Database(url if request.param == "server" else url.replace(f":{server.port}/", f":{pooler}/"))
+    await database.open()
+    for tenant, text in SAID.items():
+        talk = Talk(Journal(database), tenant=tenant)
+        await talk.say(text)
+    yield database
+    await database.close()
+
+
+async def test_a_read_that_lacks_its_condition_finds_rows_of_its_tenant_only(fenced: Database) -> None:
+    for tenant, text in SAID.items():
+        found = [words for (words,) in await fenced.read(WORDS, (), tenant)]
+        assert text in found and not ({*SAID.values()} - {text}) & {*found}
+        with pytest.raises(MemoryFault):
+            await fenced.read("SELECT 1 / 0", (), tenant)
+    assert await fenced.read(WORDS, (), "nobody") == []
+    assert {*SAID.values()} <= {words for (words,) in await fenced.read(WORDS)}
+
+
+async def test_a_write_that_lacks_its_condition_changes_rows_of_its_tenant_only(fenced: Database) -> None:
+    def drop(transaction: Transaction) -> None:
+        transaction.write("UPDATE turn SET model = 'changed'")
+        transaction.write("DELETE FROM link")
+
+    await fenced.transact(drop, lambda ask: ["globex"])
+    changed = "SELECT DISTINCT name FROM turn JOIN tenant ON tenant.id = turn.tenant WHERE model = 'changed'"
+    linked = "SELECT DISTINCT name FROM link JOIN tenant ON tenant.id = link.tenant"
+    assert (await fenced.read(changed), await fenced.read(linked)) == ([("globex",)], [("acme",)])
+
+
+async def test_rows_cannot_be_written_for_tenants_that_are_not_named(fenced: Database) -> None:
+    def add(transaction: Transaction) -> None:
+        transaction.write(
+            "INSERT INTO content(tenant, digest, text, rest) SELECT id, CAST('x' AS BYTEA), '', '{}' FROM tenant"
+            " WHERE name = 'acme'"
+        )
+
+    await fenced.transact(add, lambda ask: ["globex", "acme"])
+    with pytest.raises(MemoryFault, match="row-level security"):
+        await fenced.transact(add, lambda ask: ["globex"])
+
+
+async def test_whoever_says_nothing_sees_nothing(server: Server) -> None:
+    url = server.new_database("empty")
+    database = Database(url)
+    await database.open()
+    await Talk(Journal(database)).say(TEXT)
+    with closing(psycopg.connect(url)) as other:
+        for table in ("turn", "content", "memory_text", "posting", "term"):
+            assert other.execute(f"SELECT count(*) FROM {table}".encode()).fetchall() == [(0,)], table
+    assert server.rows(url, "SELECT count(*) > 0 FROM memory_text") == [(True,)]
+    await database.close()

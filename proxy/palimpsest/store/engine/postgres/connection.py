@@ -2,6 +2,9 @@
 A connection to PostgreSQL as the store uses it: what values become, and transactions with the locks of their writer.
 
 All locks are advisory and end with the transaction, so that a pooler in front of the server may hand connections on.
+
+Whose rows a statement sees and writes, the server is told by a setting that its row-level security goes by: all, until
+it is told names. A statement that lacks its condition so leads to nobody else's.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from psycopg.adapt import AdaptersMap, Buffer, Dumper, Loader
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 
-from palimpsest.store.engine import ONCE, Row, Statement, Transaction, Whose
+from palimpsest.store.engine import ONCE, Row, Statement, Transaction, Whose, nobody
 from palimpsest.store.engine.dialect import NOTHING, POSTGRES
 
 T = TypeVar("T")
@@ -40,9 +43,10 @@ INSERTED = re.compile(
 LOCK = "SELECT pg_advisory_xact_lock(CAST(? AS INT4), CAST(? AS INT4))"
 # The keys in one order, so that no two wait for each other
 LOCK_TENANTS = """
-SELECT pg_advisory_xact_lock_shared(CAST(? AS INT4), CAST(? AS INT4)),
-    (SELECT count(pg_advisory_xact_lock(one)) FROM unnest(CAST(? AS BIGINT[])) AS one)
+SELECT lock_tenants(CAST(? AS INT4), CAST(? AS INT4), CAST(? AS BIGINT[]), CAST(? AS TEXT[]))
 """
+EVERYBODY = {"palimpsest.tenants": "all"}
+SEE = b"SELECT see_tenants(CAST($1 AS TEXT[]), $2 = 1)"
 IDS = "SELECT CAST(? AS TEXT), nextval(CAST(? AS regclass)) FROM generate_series(1, ?)"
 
 
@@ -75,6 +79,12 @@ class ServerConnection(psycopg.Connection[Row]):
     local: Mapping[str, str | int] = MappingProxyType({})
     """Settings that each transaction has to bring along; none where the connection is the server's own."""
 
+    sees_all = True
+    """Whether everybody's rows are seen, outside of transactions that name tenants."""
+
+    told: tuple[bytes, list[Any]] | None = None
+    """What changes that, to be sent together with the next statement."""
+
     def settle(self, settings: Mapping[str, str | int]) -> None:
         """Let these settings be those of all that is done from now on."""
         self.prepare_threshold = None
@@ -94,19 +104,38 @@ class ServerConnection(psycopg.Connection[Row]):
             self.execute(*_configured(self.local, True))
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        """A transaction for some reads where they need one."""
+    def reading(self, tenant: str) -> Iterator[None]:
+        """
+        A transaction for some reads where they need one.
+
+        Args:
+            tenant: whose rows are seen; "": everybody's.
+        """
         if not self.local:
+            if tenant:
+                self.told, self.sees_all = see([tenant], False), False
+            elif not self.sees_all:
+                self.told = _configured(EVERYBODY, False)
             yield
+            if not tenant:
+                self.sees_all = True
             return
         try:
             with self.pipeline():
                 self.begin()
+                if tenant:
+                    self.execute(*see([tenant], True))
                 yield
                 self.execute(b"COMMIT")
         except BaseException:
             self.undo()
             raise
+
+    def tell(self) -> None:
+        """Say whose rows are seen, where that changes; in a pipeline."""
+        told, self.told = self.told, None
+        if told is not None:
+            self.execute(*told)
 
     def undo(self) -> None:
         """End a transaction that has not come to its end."""
@@ -138,7 +167,7 @@ def connect(url: str, password: str | None, settings: Mapping[str, str | int], s
     )
     adapt(connection.adapters)
     try:
-        connection.settle(settings)
+        connection.settle({**settings, **EVERYBODY})
     except BaseException:
         connection.close()
         raise
@@ -160,7 +189,17 @@ def adapt(adapters: AdaptersMap) -> None:
 
 def read(connection: ServerConnection, sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
     """Rows of one statement."""
-    return connection.execute(POSTGRES[sql], _listed(sql, args)).fetchall()
+    if connection.told is None:
+        return connection.execute(POSTGRES[sql], _listed(sql, args)).fetchall()
+    with connection.pipeline():  # one round trip
+        connection.tell()
+        asked = connection.execute(POSTGRES[sql], _listed(sql, args))
+    return asked.fetchall()
+
+
+def see(tenants: Sequence[str], is_local: bool) -> tuple[bytes, list[Any]]:
+    """A statement that lets the rows of these tenants be seen and no others, and its arguments."""
+    return SEE, [tenants, is_local]
 
 
 class ServerTransaction:
@@ -228,7 +267,9 @@ def in_transaction(work: Callable[[Transaction], T], whose: Whose | None) -> Cal
                 if whose is None:
                     lock_all(connection)
                 else:
-                    _lock(connection, LOCK_TENANTS, (LOCKS, WHOLE, sorted(_keys(whose(transaction.read)))))
+                    tenants = list(whose(transaction.read))
+                    seen = None if whose is nobody else tenants
+                    _lock(connection, LOCK_TENANTS, (LOCKS, WHOLE, sorted(_keys(tenants)), seen))
                 result = work(transaction)
                 connection.execute(b"COMMIT")
         except BaseException:

@@ -128,14 +128,14 @@ class Database:
             for lane in lanes or ():
                 await asyncio.to_thread(lane.close)
 
-    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        return await self.ask(lambda ask: ask(sql, args))
+    async def read(self, sql: str, args: Sequence[Any] = (), tenant: str = "") -> list[Row]:
+        return await self.ask(lambda ask: ask(sql, args), tenant)
 
-    async def ask(self, work: Callable[[Ask], T]) -> T:
+    async def ask(self, work: Callable[[Ask], T], tenant: str = "") -> T:
         """What `work` makes of several SELECTs. Cancelling interrupts it."""
         if self._lanes is None:
             raise MemoryFault(self.error or f"reading {self.place}: it is not open")
-        reading = _Reading(work)
+        reading = _Reading(work, tenant)
         with self._watch("reading"):
             asking = asyncio.ensure_future(self._lanes[0].run(reading))
             try:
@@ -275,8 +275,9 @@ def _is_gone(connection: ServerConnection) -> bool:
 class _Reading(Generic[T]):
     """Several SELECTs in one piece of work; `stop` ends it, wherever it is."""
 
-    def __init__(self, work: Callable[[Ask], T]) -> None:
+    def __init__(self, work: Callable[[Ask], T], tenant: str) -> None:
         self._work = work
+        self._tenant = tenant
         self._connection: ServerConnection | None = None
         self._is_stopped = False
         self._changing = threading.Lock()
@@ -286,7 +287,7 @@ class _Reading(Generic[T]):
         with self._changing:
             self._connection = connection
         try:
-            with connection.reading():
+            with connection.reading(self._tenant):
                 return self._work(_Asking(self))
         finally:
             with self._changing:
@@ -307,6 +308,7 @@ class _Reading(Generic[T]):
         """See `ask_ahead`."""
         connection = self._usable()
         with connection.pipeline():
+            connection.tell()
             asked = [connection.execute(POSTGRES[sql], args) for sql, args in statements]
         for (sql, args), cursor in zip(statements, asked, strict=True):
             self._ahead[sql, tuple(args)] = cursor.fetchall()

@@ -3,9 +3,11 @@
 -- then a search looks through their tokens.
 
 CREATE TABLE memory_text (                  -- as the table of FTS5 looks
-    rowid BIGINT PRIMARY KEY,
+    rowid BIGINT NOT NULL,
     tokens TEXT COLLATE "C" NOT NULL,       -- the last two are those of `digest.scope_terms`
-    tenant BIGINT GENERATED ALWAYS AS (substring(split_part(tokens, ' ', -2) from '^\ue000t([0-9]+)$')::bigint) STORED
+    tenant BIGINT GENERATED ALWAYS AS
+        (coalesce(substring(split_part(tokens, ' ', -2) from '^\ue000t([0-9]+)$')::bigint, 0)) STORED,
+    PRIMARY KEY (rowid, tenant)
 );
 CREATE INDEX memory_text_by_tenant ON memory_text(tenant, rowid);
 CREATE VIEW memory_text_content AS SELECT rowid AS id FROM memory_text;
@@ -28,7 +30,7 @@ CREATE FUNCTION post(passages_to_post bigint[]) RETURNS void LANGUAGE sql AS $$
     INSERT INTO posting AS known (tenant, term, segment, passages)
     SELECT tenant, term, rowid >> 14, array_agg(rowid ORDER BY rowid) FROM (
         SELECT DISTINCT tenant, rowid, unnest(string_to_array(tokens, ' ')) COLLATE "C" AS term
-        FROM memory_text WHERE rowid = ANY (passages_to_post) AND tenant IS NOT NULL) AS held
+        FROM memory_text WHERE rowid = ANY (passages_to_post)) AS held
     WHERE term <> '' AND left(term, 1) <> E'\ue000' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
     ON CONFLICT (tenant, term, segment) DO UPDATE SET passages =
         CASE WHEN excluded.passages[1] > known.passages[cardinality(known.passages)]
@@ -38,7 +40,7 @@ $$;
 CREATE FUNCTION post_all() RETURNS void LANGUAGE sql AS $$
     SELECT post(ARRAY(SELECT rowid FROM memory_text LEFT JOIN posted ON posted.tenant = memory_text.tenant
         WHERE rowid > coalesce(posted.passage, 0)));
-    INSERT INTO posted SELECT tenant, max(rowid) FROM memory_text WHERE tenant IS NOT NULL GROUP BY tenant
+    INSERT INTO posted SELECT tenant, max(rowid) FROM memory_text GROUP BY tenant
     ON CONFLICT (tenant) DO UPDATE SET passage = excluded.passage
 $$;
 
@@ -48,7 +50,7 @@ CREATE VIEW term AS                         -- it follows from the others; what 
         UNION ALL SELECT waiting.tenant, one.term, 1
         FROM memory_text AS waiting LEFT JOIN posted ON posted.tenant = waiting.tenant
         CROSS JOIN LATERAL terms_of(waiting.tokens) AS one
-        WHERE waiting.tenant IS NOT NULL AND rowid > coalesce(posted.passage, 0)) AS counted
+        WHERE rowid > coalesce(posted.passage, 0)) AS counted
     GROUP BY tenant, term;
 CREATE RULE insert_term AS ON INSERT TO term DO INSTEAD NOTHING;
 CREATE RULE update_term AS ON UPDATE TO term DO INSTEAD NOTHING;
@@ -63,7 +65,7 @@ BEGIN
         SELECT added.tenant AS whose, coalesce(posted.passage, 0) AS last,
             array_agg(rowid) FILTER (WHERE rowid <= posted.passage) AS again
         FROM added LEFT JOIN posted ON posted.tenant = added.tenant
-        WHERE added.tenant IS NOT NULL GROUP BY 1, 2 ORDER BY 1
+        GROUP BY 1, 2 ORDER BY 1
     LOOP
         IF one.again IS NOT NULL THEN
             PERFORM post(one.again);

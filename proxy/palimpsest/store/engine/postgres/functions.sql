@@ -3,12 +3,15 @@
 
 CREATE FUNCTION numbers(list text) RETURNS TABLE(key bigint, value bigint) IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
     SELECT place - 1, element::bigint FROM json_array_elements_text(list::json) WITH ORDINALITY AS one(element, place)
+    OFFSET 0
 $$;
 CREATE FUNCTION texts(list text) RETURNS TABLE(key bigint, value text) IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
     SELECT place - 1, element FROM json_array_elements_text(list::json) WITH ORDINALITY AS one(element, place)
+    OFFSET 0
 $$;
 CREATE FUNCTION arrays(list text) RETURNS TABLE(key bigint, value json) IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
     SELECT place - 1, element FROM json_array_elements(list::json) WITH ORDINALITY AS one(element, place)
+    OFFSET 0
 $$;
 CREATE FUNCTION item(list json, place integer) RETURNS text IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
     SELECT list ->> place

@@ -145,12 +145,16 @@ class Database:
         async with self._writing:
             await self._close()
 
-    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+    async def read(self, sql: str, args: Sequence[Any] = (), tenant: str = "") -> list[Row]:
         """Rows of one SELECT on a reader connection. Cancelling interrupts it."""
         return await self.ask(lambda ask: ask(sql, args))
 
-    async def ask(self, work: Callable[[Ask], T]) -> T:
-        """Run several SELECTs on a reader's thread, and return the result; cancelling interrupts them."""
+    async def ask(self, work: Callable[[Ask], T], tenant: str = "") -> T:
+        """
+        Run several SELECTs on a reader's thread, and return the result; cancelling interrupts them.
+
+        Whose rows they are about is no concern of SQLite's: it has nothing that could hold back others.
+        """
         idle = self._idle
         if idle is None:
             raise self._closed()

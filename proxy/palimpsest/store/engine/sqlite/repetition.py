@@ -9,8 +9,8 @@ COPY_ROWS = (
     "INSERT INTO conversation(id, tenant, public, role, parent, user_id, scope, created_at)"
     " SELECT id + ?1, tenant, public || '/' || ?1, role, parent, user_id, scope, created_at"
     " FROM conversation WHERE id < ?2",
-    "INSERT INTO occurrence SELECT id + ?1, conversation + ?1, turn, position, content, abs(random()), opening, flags,"
-    " role, created_at FROM occurrence WHERE id < ?2",
+    "INSERT INTO occurrence SELECT id + ?1, tenant, conversation + ?1, turn, position, content, abs(random()), opening,"
+    " flags, role, created_at FROM occurrence WHERE id < ?2",
     "INSERT INTO memory SELECT id + ?1, tenant, conversation + ?1, occurrence + ?1, start, stop, tags, kind"
     " FROM memory WHERE id < ?2",
     "INSERT INTO memory_text(rowid, tokens) SELECT rowid + ?1, tokens FROM memory_text WHERE rowid < ?2",
