@@ -284,6 +284,68 @@ def test_by_default_a_compaction_is_the_providers(proxy: Proxy, upstream: Script
     assert upstream.received[-1].json["input"] == [*history, TRIGGER]
 
 
+# --- upstreams that have no compaction -----------------------------------------------------------
+
+
+def lacking(upstream: ScriptedUpstream, refusal: int = 0) -> None:
+    """It answers a trigger as any other request, or refuses it with this status."""
+
+    def script(body: Json) -> Reply | str:
+        if refusal and any(item.get("type") == "compaction_trigger" for item in body["input"]):
+            return Reply("no such thing here", status=refusal)
+        return FERRY if len(body["input"]) == 1 else f"Noted as answer {len(str(body))}, and kept in mind."
+
+    upstream.script = script
+    upstream.has_compactions = bool(refusal)
+
+
+@pytest.fixture
+def forwarding(own_proxy: Proxy, upstream: ScriptedUpstream) -> Iterator[Proxy]:
+    """By default a compaction is the upstream's."""
+    yield own_proxy.start()
+    upstream.has_compactions = True
+
+
+@pytest.mark.parametrize(
+    ("compact", "refusal"),
+    [(by_endpoint, 0), (by_trigger, 0), (by_trigger_streamed, 0), (by_trigger, 501), (by_trigger_streamed, 400)],
+)
+def test_an_upstream_without_compactions_is_asked_once_and_then_left_alone(
+    forwarding: Proxy, upstream: ScriptedUpstream, key: str, compact: Any, refusal: int
+) -> None:
+    lacking(upstream, refusal)
+    caller = Caller(forwarding, key)
+    window = talk(caller, 3)
+    reached = len(upstream.received)
+    for number in range(2):
+        item = item_of(compact(caller, window))
+        assert len(upstream.received) == reached + 1, "it is asked the first time alone"
+        window = [item, user(filler(number))]
+        window += caller.send(window).json["output"]
+        assert FERRY in memory_in(upstream.received[-1].json)
+        reached = len(upstream.received) - 1
+    events = [event for (event,) in settled_rows(forwarding)]
+    assert events.count("compaction:summary") == 2
+
+
+def settled_rows(proxy: Proxy) -> list[Any]:
+    proxy.settle(vectors=False)
+    return rows(proxy.data, "SELECT event FROM turn WHERE role = 'main'")
+
+
+@pytest.mark.parametrize("status", [401, 429, 500])
+def test_an_upstream_that_only_failed_is_not_taken_for_one_without(
+    forwarding: Proxy, upstream: ScriptedUpstream, key: str, status: int
+) -> None:
+    caller = Caller(forwarding, key)
+    lacking(upstream, status)
+    history = talk(caller, 1)
+    for _ in range(2):
+        body = orjson.dumps({"model": "gpt-4o", "input": [*history, TRIGGER]})
+        assert request(forwarding.port, "POST", PATH, body, as_headers(key, {})).status == status
+        assert upstream.received[-1].json["input"][-1] == TRIGGER
+
+
 # --- Anthropic's edit ----------------------------------------------------------------------------
 
 BETA = {"anthropic-version": "2023-06-01", "anthropic-beta": "compact-2026-01-12"}

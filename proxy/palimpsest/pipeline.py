@@ -59,12 +59,15 @@ from palimpsest.telemetry.metrics import Metrics
 from palimpsest.telemetry.tracing import NO_TRACER, TRACEPARENT
 from palimpsest.upstream.routing import needs_model
 from palimpsest.wire.compaction import may_hold
+from palimpsest.wire.provider_compaction import may_compact
 
 if TYPE_CHECKING:
     from palimpsest.memory.request.compactions import CompactionAnswer, Compactions, WrittenOut
 
 TAKE_SECONDS = 10.0  # to read a turn that passed elsewhere, and to write it: whoever brings it comes again
 COMPACTION_SECONDS = 10.0  # to answer one; a model takes minutes, and upstreams that cannot do it answer with an error
+LACKING_SECONDS = 3600.0  # that an upstream without compaction is not asked for one; it may be another server by then
+MAX_LACKING = 10_000  # notes of that, one for each tenant and upstream: some 2 MB
 COMMIT_SECONDS = 600.0  # for a commit, behind the deadline, while there is room: a process may hang for a minute
 GRACE_SECONDS = 0.03  # behind the deadline: what was looked for too long is left out, and the rest can still be sent
 OVERFLOW_SECONDS = 5.0  # ... for a request that would be refused as it is: reading it may take a second
@@ -121,6 +124,8 @@ class Pipeline:
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()
         self._unread = UnreadAttempts()
+        # when a tenant found an upstream to have no compaction: what one does wrong changes nothing for others
+        self._lacking: dict[tuple[str, str], float] = {}
 
     @cached_property
     def _compactions(self) -> Compactions:
@@ -130,8 +135,15 @@ class Pipeline:
         memory, parts = self._memory, (self._metrics, self._work, self._clock)
         return Compactions(self._rules, memory.journal, memory.recall, *parts, memory.archivist.commit_of)
 
-    def _answers(self, arrival: Arrival) -> bool:
-        """Whether the policy has the proxy answer a request like this one."""
+    def _answers(self, arrival: Arrival, upstream: str = "") -> bool:
+        """
+        Whether the proxy answers a request like this one, by the policy, or as the upstream has no compaction.
+
+        Args:
+            upstream: its name; "": not known yet.
+        """
+        if self._clock() - self._lacking.get((arrival.tenant, upstream), -math.inf) < LACKING_SECONDS:
+            return may_compact(arrival.body, arrival.wire)
         makes = self._policy.memory.answers_compactions
         return makes and self._compactions.may_answer(arrival.body, arrival.wire)
 
@@ -243,7 +255,7 @@ class Pipeline:
 
     def _attempt(self, arrival: Arrival, arrived: float | None, turn: str, items: WrittenOut | None) -> Attempt:
         seconds = self._policy.memory.deadline_ms / 1000
-        if self._answers(arrival):
+        if may_compact(arrival.body, arrival.wire) or self._answers(arrival):
             seconds = max(seconds, COMPACTION_SECONDS)
         return Attempt(
             arrival,
@@ -374,7 +386,7 @@ class Pipeline:
             body = await self._work.run(size, render_decision, arrival.wire, decision)
         stages_ms = {"read": read_ms, "decide": 1000 * (perf_counter() - begun) - read_ms}
         turn = await self._turn(attempt, decision, upstream, stages_ms)
-        answered = await self._compacted(attempt, decision, turn, request.window_tokens)
+        answered = await self._compacted(attempt, decision, turn, request.window_tokens, upstream)
         return self._settled(attempt, request, decision, upstream, turn, body, answered)
 
     async def _turn(
@@ -396,18 +408,42 @@ class Pipeline:
         return await self._work.run(decision.reading.new_bytes, diff, decision, self._rules)
 
     async def _compacted(
-        self, attempt: Attempt, decision: Decision, turn: Turn | None, window_tokens: int
+        self, attempt: Attempt, decision: Decision, turn: Turn | None, window_tokens: int, upstream: str
     ) -> CompactionAnswer | None:
         """The compaction that a request asks for; None: it asks for none, or the provider is asked."""
         arrival = attempt.arrival
-        is_behind = self._archivist.is_behind(arrival.tenant)
-        if turn is None or attempt.was_forwarded or decision.note in FAULTS or is_behind:
+        if attempt.was_forwarded or not self._answers(arrival, upstream):
             return None
-        if not self._answers(arrival):
+        seconds = attempt.deadline - asyncio.get_running_loop().time()
+        return await self._compaction(decision, turn, window_tokens, arrival.wire, seconds)
+
+    async def _compacts(self, sent: SentRequest) -> Prepared | None:
+        """Our compaction in the place of an upstream's that has none; None: there is none either. Never raises."""
+        seconds, decision = COMPACTION_SECONDS, sent.decision
+        try:
+            answered = await self._compaction(decision, sent.turn, sent.request.window_tokens, sent.wire, seconds)
+        except Exception as fault:  # a guard, as in `prepare`
+            self._failed(fault)
+            return None
+        if answered is None or answered.answer is None:
+            return None
+        log.info("the upstream has no compaction; it is answered from the archive", upstream=sent.upstream)
+        if len(self._lacking) >= MAX_LACKING:
+            del self._lacking[next(iter(self._lacking))]
+        self._lacking[decision.diagnosis.speaker.tenant, sent.upstream] = self._clock()
+        listen = functools.partial(self._archivist.listen, answered.turn, sent.wire)
+        return replace(prepared(b"", decision, answered.turn, decision.note, listen), answer=answered.answer)
+
+    async def _compaction(
+        self, decision: Decision, turn: Turn | None, window_tokens: int, wire: Wire, seconds: float
+    ) -> CompactionAnswer | None:
+        """The compaction that a request asks for, within so many seconds; None: none."""
+        is_behind = self._archivist.is_behind(decision.diagnosis.speaker.tenant)
+        if turn is None or decision.note in FAULTS or is_behind:
             return None
         try:
-            async with asyncio.timeout_at(attempt.deadline):
-                return await self._compactions.answer(decision, turn, window_tokens, arrival.wire)
+            async with asyncio.timeout(seconds):
+                return await self._compactions.answer(decision, turn, window_tokens, wire)
         except (*FAILED, WireError) as failure:
             skipped("compaction", failure, self._metrics)
             return None
@@ -436,15 +472,18 @@ class Pipeline:
             note = Note.FAULT  # earlier turns are still not on the disk: more urgent than why nothing is added
         self._count(decision, note, arrival.tenant)
         without = None
+        compacts = None
         if not attempt.was_forwarded:
             count_overflow(decision, self._metrics)
             sent = SentRequest(request, decision, arrival.wire, upstream, turn, has_changed=body != arrival.body)
             if sent.has_changed or self._policy.overflow != "forward":
                 without = functools.partial(self._without, sent)
+            if may_compact(arrival.body, arrival.wire):
+                compacts = functools.partial(self._compacts, sent)
         listen = functools.partial(self._archivist.listen, turn, arrival.wire) if turn else None
         forwarded = prepared(body, decision, turn, note, listen, without)
         if answered is None:
-            return forwarded
+            return replace(forwarded, compacts=compacts)
         if answered.answer is not None:
             return replace(forwarded, answer=answered.answer)
         return replace(forwarded, body=answered.body, opens_with=answered.opens_with, without=None)

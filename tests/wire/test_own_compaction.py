@@ -6,8 +6,8 @@ import orjson
 import pytest
 from palimpsest.domain import Json
 from palimpsest.domain.errors import WireError
-from palimpsest.wire import chat, compaction, responses
-from palimpsest.wire.own_compaction import EVENTS, PREFIX, answer, expand_items, items_of, may_compact
+from palimpsest.wire import compaction, responses
+from palimpsest.wire.own_compaction import EVENTS, PREFIX, answer, expand_items, items_of
 
 ITEM = {"id": "cmp_1", "type": "compaction", "encrypted_content": f"{PREFIX}abc"}
 TEXTS = {f"{PREFIX}abc": 'It said "ahoy".'}
@@ -44,11 +44,6 @@ def test_what_cannot_be_followed_is_said_to_be_so() -> None:
         with pytest.raises(WireError):
             items_of(sent, responses)
     assert items_of(b'{"input": "' + PREFIX.encode() + b'"}', responses) == []
-
-
-def test_requests_that_may_ask_for_a_compaction_are_known_without_parsing_them() -> None:
-    assert may_compact(b"{}", compaction) and may_compact(body('{"type":"compaction_trigger"}'), responses)
-    assert not may_compact(body(USER), responses) and not may_compact(body('{"type":"compaction_trigger"}'), chat)
 
 
 def test_a_stream_ends_with_the_response_that_was_answered() -> None:

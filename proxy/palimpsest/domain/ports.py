@@ -175,7 +175,8 @@ class Prepared:
 
     `without` is there where something was added, or may be left out: await it where the upstream refuses `body` for its
     length. What it returns takes the place of this, with the request as the client sent it where its `body` is empty;
-    `listen` of this is then not called. None: there is nothing else to send, and the refusal is the answer.
+    `listen` of this is then not called. None: there is nothing else to send, and the refusal is the answer. So is
+    `compacts` with a request for a compaction that the upstream is to answer: await it where the upstream has none.
     """
 
     body: bytes
@@ -187,6 +188,7 @@ class Prepared:
     bare: bytes | None = None
     answer: tuple[str, bytes] | None = None
     opens_with: str = ""
+    compacts: Callable[[], Awaitable[Prepared | None]] | None = None
 
 
 class Preparer(Protocol):

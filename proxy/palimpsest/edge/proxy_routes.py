@@ -264,11 +264,13 @@ async def _answer(
     outgoing: Outgoing, send: Callable[[RawHeaders, Body], Awaitable[UpstreamAnswer]], relay: Relay
 ) -> UpstreamAnswer:
     """The upstream's answer; if the prompt is too long, the answer to the client's own request, or to a shorter one."""
-    without, sent = outgoing.prepared.without, outgoing.sent
+    without, compacts, sent = outgoing.prepared.without, outgoing.prepared.compacts, outgoing.sent
     if without is not None and sent is None:
         sent = outgoing.headers, outgoing.body
     sending = send(outgoing.headers, outgoing.body)
     del outgoing
+    if compacts is not None:
+        return await _compaction(sending, compacts, relay)
     answer = await sending
     if without is None or sent is None:
         return answer
@@ -286,6 +288,31 @@ async def _answer(
         headers, body = [header for header in sent[0] if header[0] != b"content-encoding"], instead.body
         return await send(headers, body)
     return await send(*sent)
+
+
+async def _compaction(
+    sending: Awaitable[UpstreamAnswer], compacts: Callable[[], Awaitable[Prepared | None]], relay: Relay
+) -> UpstreamAnswer:
+    """The upstream's compaction, or ours where it has none."""
+    try:
+        answer = await sending
+    except NotServed:
+        if (own := await compacts()) is None or own.answer is None:
+            raise
+    else:
+        looked_at = BufferedAnswer(answer)
+        try:
+            own = await compacts() if await looked_at.lacks_compaction() else None
+        except BaseException:
+            await looked_at.aclose()
+            raise
+        if own is None or own.answer is None:
+            return looked_at
+        await looked_at.aclose()
+    from palimpsest.edge.own_answer import OwnAnswer
+
+    relay.take(own)
+    return OwnAnswer(*own.answer)
 
 
 def _room(scope: Scope) -> Room:

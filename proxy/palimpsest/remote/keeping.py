@@ -158,7 +158,7 @@ class KeepingPreparer:
 
     def _keeping(self, prepared: Prepared, record: Callable[[int, RawHeaders], Recorder], turn: str) -> Prepared:
         """The same request, whose turn is kept here until it is archived, also where it is sent a second time."""
-        archives, sends_bare = prepared.listen, prepared.without
+        archives, sends_bare, makes = prepared.listen, prepared.without, prepared.compacts
 
         def listen(status: int, headers: RawHeaders) -> Listener:
             assert archives is not None
@@ -172,7 +172,13 @@ class KeepingPreparer:
             again = await sends_bare(refusal)
             return self._keeping(again, record, turn) if again else None
 
-        return replace(prepared, listen=archives and listen, without=sends_bare and without)
+        async def compacts() -> Prepared | None:
+            assert makes is not None
+            own = await makes()
+            return self._keeping(own, record, turn) if own else None
+
+        again, own = sends_bare and without, makes and compacts
+        return replace(prepared, listen=archives and listen, without=again, compacts=own)
 
     def _kept(self, request: ReceivedRequest, turn: str, record: Callable[[int, RawHeaders], Recorder]) -> Prepared:
         body, model = request.body or b"", request.model if self._needs_model else ""

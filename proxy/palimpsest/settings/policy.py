@@ -384,7 +384,8 @@ class MemoryPolicy(_Part):
     compaction: Literal["forward", "answer"] = Field(
         "forward",
         description="Requests that ask the provider to compact a history (docs/compaction.md). forward: the provider "
-        "answers them. answer: the proxy does, from the archive and without a model, also where the provider cannot.",
+        "answers them, or the proxy where the provider cannot. answer: the proxy does, from the archive and without a "
+        "model.",
     )
     compaction_days: int = Field(
         180,

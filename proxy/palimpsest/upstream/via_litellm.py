@@ -40,6 +40,7 @@ from palimpsest.upstream.litellm_library import Library, LiteLLMThread, LoopThre
 from palimpsest.wire.encoding import decoded
 from palimpsest.wire.json_body import read_object
 from palimpsest.wire.refusal import Refusal, refusal_of
+from palimpsest.wire.responses import is_trigger
 
 HELD = ("previous_response_id", "conversation")  # fields of Responses that stand for what is not sent
 BODY_BYTES = 256 * 1024 * 1024  # of a compressed request, once it is not
@@ -160,6 +161,8 @@ class ViaLitellm:
         if bridge.said == "input" and not self._holds(access["model"], raw):
             text = f"{upstream.litellm} keeps no history behind an id: send all of it in input, without {HELD}"
             return refusal(400, "previous_response_not_found", text)
+        if bridge.said == "input" and any(map(is_trigger, raw["input"])) and not self._has_responses(access["model"]):
+            return refusal(400, "compaction_not_supported", f"{upstream.litellm} has no compaction")
         try:
             async with asyncio.timeout(start_timeout_seconds(upstream)):
                 result = await self._thread.run(self._ask(bridge, upstream, asked | access))
@@ -204,11 +207,14 @@ class ViaLitellm:
         """Whether the provider can know the history behind an id: only one with a Responses API of its own does."""
         if not any(raw.get(name) for name in HELD):
             return True
+        return self._has_responses(model) and not raw.get("conversation")  # this LiteLLM does not know
+
+    def _has_responses(self, model: str) -> bool:
+        """Whether the provider has a Responses API of its own, which LiteLLM need not translate."""
         _, provider, *_ = self._litellm.get_llm_provider(model)
         manager = self._litellm.utils.ProviderConfigManager
         kind = self._litellm.LlmProviders(provider)
-        native = manager.get_provider_responses_api_config(provider=kind, model=model.partition("/")[2])
-        return native is not None and not raw.get("conversation")  # this LiteLLM does not know
+        return manager.get_provider_responses_api_config(provider=kind, model=model.partition("/")[2]) is not None
 
     def _credential(self, headers: RawHeaders) -> str:
         own = (secret for secret in forwarded_secrets(headers) if not self._keyring.is_ours(secret))

@@ -16,11 +16,10 @@ from palimpsest.domain import Api, Chat, Json
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Wire
-from palimpsest.wire import compaction, responses
+from palimpsest.wire import compaction
 from palimpsest.wire.compaction import may_hold
 from palimpsest.wire.json_scan import Span
 from palimpsest.wire.message import OPAQUE_PART, OWN_PREFIX, compacted, objects, text_of
-from palimpsest.wire.responses import TRIGGER
 from palimpsest.wire.splice import Edit, edited, member, spans_of
 
 PREFIX = OWN_PREFIX
@@ -30,7 +29,6 @@ UNREADABLE = (
 )
 JSON, EVENTS = "application/json", "text/event-stream; charset=utf-8"
 _DATA = b"data: "
-_TRIGGER = f'"{TRIGGER}"'.encode()
 _NO_USAGE: Json = {  # no model was asked
     "input_tokens": 0,
     "input_tokens_details": {"cached_tokens": 0},
@@ -51,11 +49,6 @@ class OwnItem:
     span: Span
     reference: str
     rest: str = ""
-
-
-def may_compact(body: bytes, wire: Wire) -> bool:
-    """Whether a request may ask for a compaction; found without parsing it."""
-    return wire is compaction or (wire is responses and _TRIGGER in body)
 
 
 def items_of(body: bytes, wire: Wire) -> list[OwnItem]:

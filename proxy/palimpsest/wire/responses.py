@@ -180,6 +180,7 @@ def answer_of(items: Iterable[Any]) -> Message | None:
 
 
 def is_trigger(item: Any) -> bool:
+    """Whether an item asks for a compaction."""
     return isinstance(item, dict) and item.get("type") == TRIGGER
 
 

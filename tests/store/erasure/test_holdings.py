@@ -107,7 +107,7 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
         *("_Graph.constants", "_Graph.nodes", "ItemKeys._used", "_GrowingTable._columns", "_GrowingTable._ends"),
         *("TokenCounter._counts", "TokenCounter._ratios", "_loaded", "Windows._learnt", "Windows._table"),
     },
-    "pipeline": {"Pipeline._running"},
+    "pipeline": {"Pipeline._lacking", "Pipeline._running"},
     "store": {
         *("Watch._errors", "Dialect._rules", "Database._opened", "FileTransaction._given", "_Finder._parts"),
         *("_Lane._opened", "_Runs._numbers", "ServerTransaction._reserved", "ServerConnection.local"),

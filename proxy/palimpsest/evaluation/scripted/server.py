@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from types import TracebackType
 from typing import Protocol, Self
@@ -169,6 +170,7 @@ class ScriptedUpstream:
         self.received: list[Received] = []
         self.abandoned = 0
         self.has_websockets = False  # of the Responses API: a request is a message there, and so is each event
+        self.has_compactions = True  # else as most servers of that API: no endpoint, and a trigger counts for nothing
         self.port = 0
         self._permits = asyncio.Semaphore(0)
         self._provider = Provider()
@@ -266,6 +268,10 @@ class ScriptedUpstream:
     def _say(self, got: Received) -> tuple[Reply, str, list[bytes]]:
         """The reply, its content type, and the pieces of its body, each written on its own."""
         number = next(self._numbers)
+        if not self.has_compactions:
+            if got.endpoint.endswith("/responses/compact"):
+                return Reply(status=404), JSON, _halves(error_body("Not Found", 404))
+            got = _without_trigger(got)
         if known := self._provider.answer(got, number):
             status, body = known
             return Reply(status=status), JSON, _halves(body)
@@ -285,6 +291,14 @@ class ScriptedUpstream:
         if got.json.get("stream"):
             return reply, EVENT_STREAM, list(wire.events(said, got))
         return reply, JSON, _halves(said)
+
+
+def _without_trigger(got: Received) -> Received:
+    given = got.json.get("input") if got.endpoint.endswith("/responses") else None
+    if not isinstance(given, list):
+        return got
+    items = [item for item in given if item.get("type") != "compaction_trigger"]
+    return replace(got, body=orjson.dumps(got.json | {"input": items}))
 
 
 def _halves(body: Json | bytes) -> list[bytes]:

@@ -42,6 +42,7 @@ from palimpsest.memory.request.sized_executor import SizedExecutor
 from palimpsest.store.journal import Journal
 from palimpsest.wire import context_edit, messages, own_compaction
 from palimpsest.wire.message import readable
+from palimpsest.wire.provider_compaction import may_compact
 
 CANDIDATES = 100  # that packing may choose from; a block holds some forty short messages
 READ_SECONDS = 5.0  # for what an item stands for: nothing takes its place, and a store that needs longer is failing
@@ -113,9 +114,7 @@ class Compactions:
     def may_answer(body: bytes, wire: Wire) -> bool:
         """Whether a request may be one for a compaction; found without parsing it."""
         is_long = len(body) >= context_edit.LEAST_TRIGGER_TOKENS
-        return own_compaction.may_compact(body, wire) or (
-            wire is messages and is_long and context_edit.may_compact(body)
-        )
+        return may_compact(body, wire) or (wire is messages and is_long and context_edit.may_compact(body))
 
     async def answer(self, decision: Decision, turn: Turn, window_tokens: int, wire: Wire) -> CompactionAnswer | None:
         """
@@ -223,7 +222,7 @@ class Compactions:
             account_chars=int(chars * ACCOUNT_SHARE),
             seen=(*seen, last),
         )
-        account = (await self._recall.recall(query, CANDIDATES)).account
+        account = (await self._recall.recall(query, 0)).account
         recalled = await self._recall.recall(_of_talk(query, account), CANDIDATES)
         fit = functools.partial(pack, recalled.candidates, quotes_budget(chars, account, last), BlockKind.RESTORE)
         quotes, _ = await self._work.run(chars, fit, query.text)
