@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from palimpsest.core.archive.chunking import TOOL_ROLES, WISHES, certainty_of, query_terms
@@ -101,13 +101,19 @@ def covering_passages(rows: Sequence[Row], query: Query, named: frozenset[str], 
     return [(one.id, gain) for one, gain in (*((one, most) for one in wishes), *covering)][:limit]
 
 
-def is_negligible(text: str, newer: Sequence[Candidate]) -> bool:
-    """Whether a message is left out: small talk, a few words, written by a client, or said again in a newer one."""
-    if text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or read_utterance(text).is_small_talk:
-        return True
-    terms, named = set(query_terms(text)), work_names(text)
-    others = ((set(query_terms(one.memory.text)), work_names(one.memory.text)) for one in newer)
-    return any(named == also and len(terms & other) >= ALIKE * len(terms | other) for other, also in others)
+def without_negligible(found: Iterable[Candidate]) -> list[Candidate]:
+    """Typed passages, newest first, without a client's words, small talk, and what is said again in a newer one."""
+    kept: list[Candidate] = []
+    told: list[tuple[set[str], set[str]]] = []
+    for one in found:
+        text = one.memory.text
+        if text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or read_utterance(text).is_small_talk:
+            continue
+        terms, named = set(query_terms(text)), work_names(text)
+        if not any(named == also and len(terms & other) >= ALIKE * len(terms | other) for other, also in told):
+            kept.append(one)
+            told.append((terms, named))
+    return kept
 
 
 def _may_come(occurrence: int, query: Query) -> bool:

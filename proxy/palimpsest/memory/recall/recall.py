@@ -49,7 +49,13 @@ from palimpsest.memory.index.full_text import find
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.eligibility import eligible_passages, first_of_equals, lost_passages, uncleared_passages
 from palimpsest.memory.recall.fresh_passages import EmbedAside, FreshPassages
-from palimpsest.memory.recall.lost_work import account_of, covering_passages, is_negligible, typed_passages, uncleared
+from palimpsest.memory.recall.lost_work import (
+    account_of,
+    covering_passages,
+    typed_passages,
+    uncleared,
+    without_negligible,
+)
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
 from palimpsest.memory.recall.updates import with_updates
 from palimpsest.settings.policy import RecallPolicy
@@ -209,11 +215,12 @@ class Recall:
             )
             follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
             memories = _memories(ask, query.tenant, {id: follows.get(id, 0) for id, _ in best})
-            candidates: list[Candidate] = []
-            for place, (id, gain) in enumerate(best, start=1):
-                if id in memories and not (is_work and is_negligible(memories[id].text, candidates)):
-                    candidates.append(Candidate(memories[id], gain, {"coverage": (place, gain)}))
-            return tuple(candidates), account
+            candidates = [
+                Candidate(memories[id], gain, {"coverage": (place, gain)})
+                for place, (id, gain) in enumerate(best, start=1)
+                if id in memories
+            ]
+            return tuple(without_negligible(candidates) if is_work else candidates), account
 
         candidates, account = await self._database.ask(choose, query.tenant)
         reason = "nothing is asked: what the compaction removed, by what it names"
