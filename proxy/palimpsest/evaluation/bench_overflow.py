@@ -4,6 +4,10 @@ Benchmark: conversations that grow far beyond the model's window, through the ru
 A client that sends all of its history with each request, and a provider that refuses whatever is longer than its window
 or breaks a rule of the wire. The window is told by nobody: the first refusal names it. In the end all questions are
 asked whose evidence stands in the first third of a conversation, each behind the whole of it.
+
+The recorded model saw everything, so that it imitates nothing of a cut. Counted is what can be: how often it makes a
+call again whose result a cut has taken away by then, and whether anything that invites imitation, a stub or a call
+without arguments, stands among the newest steps.
 """
 
 from __future__ import annotations
@@ -19,13 +23,14 @@ import orjson
 from palimpsest.domain import Json
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.evaluation import running
-from palimpsest.evaluation.datasets import Conversation, read
+from palimpsest.evaluation.datasets import Conversation, Question, read
 from palimpsest.evaluation.report import Report, Table, progress
 from palimpsest.evaluation.running import RunningProxy
 from palimpsest.evaluation.score import BlockText
 from palimpsest.evaluation.scripted import Reply
 from palimpsest.evaluation.scripted.reply import CHARS_PER_TOKEN
 from palimpsest.evaluation.scripted.rules import violations
+from palimpsest.wire.trimming import NO_ARGUMENTS, STUB
 
 ENDPOINT = "/v1/chat/completions"
 MODEL = "local-model"  # in no table: its window has to be learnt
@@ -39,6 +44,8 @@ TOO_LONG = "the request exceeds the available context size, try increasing it"  
 
 
 OWN, WITH = "what was left alone", "with what came back"
+NEWEST_STEPS = 5  # of the model, in which nothing may stand that a cut has made
+COUNTS = ("calls", "again", "again_cut", "invitations")
 MEASURES = tuple(f"{what}, {how}" for what in (OWN, WITH) for how in ("any", "all"))
 
 
@@ -78,6 +85,10 @@ class Measured:
     wrong: int = 0
     shared: float = 0.0
     shared_by_turn: float = 0.0
+    calls: int = 0  # of tools, in answers
+    again: int = 0  # that were made before with the same arguments
+    again_cut: int = 0  # ... whose result of before was cut
+    invitations: int = 0  # requests with a stub or an emptied call among their newest steps
     asked: int = 0
     found: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in MEASURES})
 
@@ -122,16 +133,48 @@ async def _measure(proxy: RunningProxy, talk: Conversation, turns: Iterable[int]
         told.requests += 1
         told.tokens = max(told.tokens, len(orjson.dumps(sent)) // CHARS_PER_TOKEN)
         try:
-            await proxy.send(sent, provider, **named)
+            got = await proxy.send(sent, provider, **named)
         except MemoryFault:
             told.errors += 1
+            continue
+        count_calls(told, sent, got.messages, answer.raw)
     told.refused, told.wrong = provider.refused, len(provider.wrong)
     told.longest = max(map(len, provider.prompts)) // CHARS_PER_TOKEN
     told.shared = shared(provider.prompts)
     told.shared_by_turn = shared(fitting)
-    await proxy.indexed()
-    await _ask(proxy, talk, [SYSTEM, *history], provider, told, named)
+    if _early_questions(talk):
+        await proxy.indexed()
+        await _ask(proxy, talk, [SYSTEM, *history], provider, told, named)
     return told
+
+
+def count_calls(told: Measured, sent: Sequence[Json], got: Sequence[Json], answer: Json) -> None:
+    """Count the calls of an answer, and which of them a request as the provider got it no longer has the result of."""
+    results = {message.get("tool_call_id"): message["content"] for message in got if message["role"] == "tool"}
+    before = {said: id for message in sent for id, said in _calls(message)}
+    for _, said in _calls(answer):
+        told.calls += 1
+        if said in before:
+            told.again += 1
+            told.again_cut += results.get(before[said], STUB) == STUB
+    newest = [at for at, message in enumerate(got) if message["role"] == "assistant"][-NEWEST_STEPS:]
+    told.invitations += any(
+        message["content"] == STUB or any(arguments == NO_ARGUMENTS for _, (_, arguments) in _calls(message))
+        for message in (got[newest[0] :] if newest else ())
+        if message not in sent
+    )
+
+
+def _calls(message: Json) -> list[tuple[str, tuple[str, str]]]:
+    """The calls of a message: the id of each, and its name with its arguments."""
+    calls = message.get("tool_calls") or ()
+    return [(call["id"], (call["function"]["name"], call["function"]["arguments"])) for call in calls]
+
+
+def _early_questions(talk: Conversation) -> list[tuple[Question, tuple[int, ...]]]:
+    """The questions whose evidence stands in the first third, with the indexes of that."""
+    found = ((question, talk.gold(question)) for question in talk.questions)
+    return [(question, gold) for question, gold in found if gold and max(gold) <= BEGINNING_SHARE * len(talk.messages)]
 
 
 async def _ask(
@@ -144,10 +187,7 @@ async def _ask(
 ) -> None:
     """Each question behind the whole conversation; nothing of it is kept."""
     provider.reply = Reply("?")
-    for question in talk.questions:
-        gold = talk.gold(question)
-        if not gold or max(gold) > BEGINNING_SHARE * len(talk.messages):
-            continue
+    for question, gold in _early_questions(talk):
         asking = {"role": "user", "content": question.text}
         got = await proxy.send([*history, asking], provider, **named, x_palimpsest_memory="read-only")
         whole = own = "\n".join(str(message["content"]) for message in got.messages)
@@ -192,11 +232,11 @@ JUST_FITTING_SHARE = 0.75  # of the window: the rest is for the answer, as the p
 
 def report(given: Namespace, found: Mapping[str, Sequence[Measured]]) -> Report:
     """Make the report: tables, JSON and notes of what was found."""
-    rows, recall, data = [], [], {}
+    rows, recall, calls, data = [], [], [], {}
     for name, each in found.items():
         sums = {
             key: sum(getattr(one, key) for one in each)
-            for key in ("requests", "judged", "errors", "refused", "wrong", "asked")
+            for key in ("requests", "judged", "errors", "refused", "wrong", "asked", *COUNTS)
         }
         tokens, longest = (max(getattr(one, key) for one in each) for key in ("tokens", "longest"))
         ours, by_turn = (float(np.mean([getattr(one, key) for one in each])) for key in ("shared", "shared_by_turn"))
@@ -206,6 +246,7 @@ def report(given: Namespace, found: Mapping[str, Sequence[Measured]]) -> Report:
             (name, sums["requests"], tokens, longest, *(sums[k] for k in ("errors", "wrong", "refused")), ours, by_turn)
         )
         recall.append((name, sums["asked"], *means.values()))
+        calls.append((name, *(sums[key] for key in COUNTS)))
         data[name] = sums | {"tokens": tokens, "longest": longest, "shared": ours, "shared_by_turn": by_turn} | means
     columns = ("data", "requests", "longest sent", "longest answered", "errors", "rules broken", "refused, sent again")
     return Report(
@@ -214,6 +255,7 @@ def report(given: Namespace, found: Mapping[str, Sequence[Measured]]) -> Report:
         [
             Table(f"window of {given.window} tokens", (*columns, "prefix kept", "cut at every turn"), rows),
             Table("questions about the first third, evidence in the request", ("data", "n", *MEASURES), recall),
+            Table("calls of tools", ("data", "calls", "made again", "... result cut", "invite imitation"), calls),
         ],
         ["A token is four characters of JSON, as the provider here counts; untrimmed, all evidence is in the request."],
     )
