@@ -5,16 +5,20 @@ Duration of compactions that the proxy answers, and what they leave of a history
     scripts/compactions.py [--compactions N] [--messages N ...]
 
 A client works with tools, by the Responses API, against a scripted provider; each of its sessions is compacted by a
-trigger, as Codex does it. Told are the median and the 95th of 100, as the client sees them: in milliseconds, and as a
-ratio to the request before, which the provider answers at once and the proxy forwards.
+trigger, as Codex does it. What it sent before is on the disk by then but for the request before, as after a turn of a
+model's. Told are the median and the 95th of 100, as the client sees them: in milliseconds, and as a ratio to that
+request, which the provider answers at once and the proxy forwards; and the median processor time of the
+serving process (Linux).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
@@ -60,9 +64,26 @@ def _message(role: str, text: str) -> Json:
     return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
 
 
-def measure(proxy: Proxy, sessions: range, messages: int) -> tuple[list[float], list[float], list[int]]:
-    """Seconds of compactions and of the requests before them, and the characters that each left."""
-    took, before, left = [], [], []
+def processor_seconds(proxy: Proxy) -> float:
+    """Processor time that the threads of the serving process have had."""
+    assert proxy.process is not None
+    threads = Path(f"/proc/{proxy.process.pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
+
+
+@dataclass
+class Measured:
+    """Seconds of compactions, of processor time for them and of the requests before, and the bytes of histories."""
+
+    took: list[float] = field(default_factory=list)
+    worked: list[float] = field(default_factory=list)
+    before: list[float] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+
+
+def measure(proxy: Proxy, sessions: range, messages: int) -> Measured:
+    """Compact so many sessions of this length."""
+    told = Measured()
     for session in sessions:
         items, headers = (
             history(session, messages),
@@ -78,15 +99,20 @@ def measure(proxy: Proxy, sessions: range, messages: int) -> tuple[list[float], 
             assert answered.status == 200, answered.body
             return answered.json, perf_counter() - started
 
-        asked = _message("user", "Go on.")
-        answer, seconds = send(asked)
-        before.append(seconds)
-        items += [asked, *answer["output"]]
+        for text in ("Go on.", "And then?"):
+            asked = _message("user", text)
+            answer, seconds = send(asked)
+            items += [asked, *answer["output"]]
+            if text == "Go on.":
+                proxy.settle(vectors=False)
+        told.before.append(seconds)
+        worked = processor_seconds(proxy)
         compacted, seconds = send({"type": "compaction_trigger"})
-        took.append(seconds)
-        left.append(len(orjson.dumps(items)))
+        told.took.append(seconds)
+        told.worked.append(processor_seconds(proxy) - worked)
+        told.left.append(len(orjson.dumps(items)))
         assert compacted["output"][0]["encrypted_content"].startswith("palimpsest.")
-    return took, before, left
+    return told
 
 
 def main() -> None:
@@ -100,14 +126,15 @@ def main() -> None:
         settings = {"memory": {"compaction": "answer"}}
         with Proxy(Path(folder) / "data", upstream.url, settings) as proxy:
             for messages in given.messages:
-                took, before, left = measure(proxy, range(given.compactions), messages)
-                middle, most = _both(took)
-                ratios = _both([one / other for one, other in zip(took, before, strict=True)])
+                told = measure(proxy, range(given.compactions), messages)
+                middle, most = _both(told.took)
+                ratios = _both([one / other for one, other in zip(told.took, told.before, strict=True)])
                 sys.stdout.write(
-                    f"{messages} messages, {sum(left) // len(left):,} bytes: median {middle * 1000:.0f} ms,"
-                    f" 95 of 100 within {most * 1000:.0f} ms;"
-                    f" {ratios[0]:.1f} and {ratios[1]:.1f} times the request before\n"
+                    f"{messages} messages, {sum(told.left) // len(told.left):,} bytes: median {middle * 1000:.0f} ms,"
+                    f" 95 of 100 within {most * 1000:.0f} ms, {median(told.worked) * 1000:.0f} ms of processor time;"
+                    f" {ratios[0]:.1f} and {ratios[1]:.1f} times the request before; load {os.getloadavg()[0]:.1f}\n"
                 )
+                sys.stdout.flush()
                 proxy.settle(vectors=False)
 
 
