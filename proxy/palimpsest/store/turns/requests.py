@@ -71,14 +71,15 @@ SELECT conversation.tenant, conversation.public, conversation.id FROM asked
 INNER JOIN conversation ON conversation.tenant = asked.tenant AND conversation.public = asked.public
 """
 
+# A subquery with one value is asked for each link, by keys; of `NOT EXISTS` PostgreSQL makes a join with whole tables.
 LINK = """
 INSERT INTO link(tenant, fingerprint, kind, conversation, turn)
 SELECT tenant, fingerprint, kind, conversation, turn FROM (
     SELECT CAST(item(value, 0) AS BIGINT) AS tenant, CAST(item(value, 1) AS BIGINT) AS fingerprint,
         item(value, 2) AS kind, CAST(item(value, 3) AS BIGINT) AS conversation, CAST(item(value, 4) AS BIGINT) AS turn
     FROM arrays(?) AS one ORDER BY key) AS left_now
-WHERE NOT EXISTS (
-    SELECT 1 FROM link AS other JOIN turn ON turn.id = other.turn AND turn.tenant = other.tenant
+WHERE 0 = (
+    SELECT count(*) FROM link AS other JOIN turn ON turn.id = other.turn AND turn.tenant = other.tenant
     WHERE other.tenant = left_now.tenant AND other.fingerprint = left_now.fingerprint AND other.kind = left_now.kind
         AND other.conversation = left_now.conversation AND turn.ending <> 'open')
 ON CONFLICT DO NOTHING

@@ -44,9 +44,7 @@ WHERE datname = current_database() AND application_name = 'palimpsest' AND pid <
 """
 ATTEMPTS = 5  # at a transaction that the server has undone
 FIRST_PAUSE_SECONDS = 0.01  # before the next; it doubles
-# Statements look rows up by their keys, as SQLite does; of new tables the planner would read all rows instead
-BY_KEYS = {f"enable_{way}": "off" for way in ("hashjoin", "mergejoin", "seqscan")}
-SETTINGS = BY_KEYS | {"jit": "off", "idle_in_transaction_session_timeout": WRITE_MS}
+SETTINGS = {"jit": "off", "idle_in_transaction_session_timeout": WRITE_MS}
 READING = SETTINGS | {"statement_timeout": READ_MS, "default_transaction_read_only": "on"}
 WRITING = SETTINGS | {"statement_timeout": WRITE_MS, "lock_timeout": LOCK_MS}
 
