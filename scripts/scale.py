@@ -26,9 +26,9 @@ import numpy as np
 from palimpsest.domain import Query, Reach
 from palimpsest.evaluation.datasets import read
 from palimpsest.memory.archive import Archive
-from palimpsest.memory.erasure.targets import Target
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.settings.policy import Policy
+from palimpsest.store.erasure.selection import Target
 from palimpsest.store.search.scope import Scope
 from palimpsest.telemetry.metrics import Metrics
 
