@@ -42,7 +42,7 @@ def test_upstream_is_chosen_by_model_and_by_the_api_that_the_client_speaks() -> 
 def test_refusal_shows_a_window(refusal: TooLong, learnt: int) -> None:
     known = windows()
     assert known.note_refused("local", "mine-1", refusal, own_tokens=9000, sent_tokens=10_000) == learnt
-    assert known.of("local", "mine-1") == learnt
+    assert known.window_tokens("local", "mine-1") == learnt
 
 
 async def test_list_of_models_shows_their_windows() -> None:
@@ -55,7 +55,7 @@ async def test_list_of_models_shows_their_windows() -> None:
         assert listener.feed(body) == len(body)
         listener.finish(ending)
         await listener.committed()
-        assert known.of("local", "mine-1") == tokens
+        assert known.window_tokens("local", "mine-1") == tokens
 
 
 @pytest.mark.parametrize(
