@@ -67,7 +67,7 @@ def messages_of(ask: Ask, tenant: str, conversation: str) -> list[tuple[int, int
     """Occurrence and fingerprint of each message of a conversation, by its public id, in the order of their coming."""
     rows: list[Row] = ask(
         "SELECT occurrence.id, fingerprint FROM occurrence JOIN conversation ON conversation.id = conversation"
-        " WHERE public = ? AND tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY occurrence.id",
+        " WHERE public = ? AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY occurrence.id",
         (conversation, tenant),
     )
     return [(occurrence, full) for occurrence, full in rows]
