@@ -34,7 +34,7 @@ from palimpsest.telemetry.metrics import Metrics
 
 from scripts.store_cost import processor_seconds
 from tests.remembered import DIMENSIONS, WordEmbedder
-from tests.servers import Server, running_server
+from tests.servers import ADMIN, Server, running_server
 from tests.talking import Talk, assistant, record, user
 
 TENANTS, SMALL_TURNS, LARGE_TURNS = 20, 40, 800  # of these tenants the last is large
@@ -52,11 +52,11 @@ INSERT INTO tenant SELECT id + ids, name || '/' || number FROM copy, tenant WHER
 INSERT INTO conversation SELECT id + ids, tenant + ids, public, role, parent, user_id, scope, created_at
     FROM copy, conversation WHERE id < {by};
 INSERT INTO content SELECT id + ids, tenant + ids, digest, text, rest FROM copy, content WHERE id < {by};
-INSERT INTO turn SELECT id + ids, key || '/' || number, conversation + ids, parent + ids, role, event, kept, messages,
+INSERT INTO turn SELECT id + ids, tenant + ids, key || '/' || number, conversation + ids, parent + ids, role, event, kept, messages,
     ending, model, prompt_tokens, explain, created_at FROM copy, turn WHERE id < {by};
-INSERT INTO occurrence SELECT id + ids, conversation + ids, turn + ids, position, content + ids, fingerprint, opening,
+INSERT INTO occurrence SELECT id + ids, tenant + ids, conversation + ids, turn + ids, position, content + ids, fingerprint, opening,
     flags, role, created_at FROM copy, occurrence WHERE id < {by};
-INSERT INTO head SELECT turn + ids, conversation + ids, replaces, state, lost, base, listing
+INSERT INTO head SELECT turn + ids, tenant + ids, conversation + ids, replaces, state, lost, base, listing
     FROM copy, head WHERE turn < {by};
 INSERT INTO link SELECT tenant + ids, fingerprint, kind, conversation + ids, turn + ids FROM copy, link
     WHERE turn < {by};
@@ -68,7 +68,8 @@ INSERT INTO memory_text(rowid, tokens) SELECT rowid + ids, regexp_replace(tokens
 INSERT INTO posting SELECT tenant + ids, term, segment + (ids >> 14), ARRAY(SELECT id + ids FROM unnest(passages) AS id)
     FROM copy, posting WHERE tenant < {by};
 INSERT INTO posted SELECT tenant + ids, passage + ids FROM copy, posted WHERE tenant < {by};
-INSERT INTO vector(memory, model, own) SELECT memory + ids, model, own FROM copy, vector WHERE memory < {by};
+INSERT INTO vector(tenant, memory, model, own) SELECT tenant + ids, memory + ids, model, own FROM copy, vector
+    WHERE memory < {by};
 SELECT setval(format('%I', sequencename)::regclass, last_value + ({last} - {first} + 1) * {by}) FROM pg_sequences
     WHERE last_value IS NOT NULL AND sequencename LIKE '%\\_id\\_seq'
 """
@@ -123,8 +124,9 @@ async def grow(server: Server, url: str, archive: Archive, copies: int, texts: C
     ((last,),) = server.rows(url, "SELECT max(last_value) FROM pg_sequences")
     by = (int(last) // SEGMENT + 1) * SEGMENT
     for first in range(1, copies, 16):
-        server.psql(COPIES.format(by=by, first=first, last=min(first + 15, copies - 1)), url.rpartition("/")[2])
-    server.psql("VACUUM ANALYZE", url.rpartition("/")[2])
+        script = COPIES.format(by=by, first=first, last=min(first + 15, copies - 1))
+        server.psql(script, url.rpartition("/")[2], user=ADMIN)
+    server.psql("VACUUM ANALYZE", url.rpartition("/")[2], user=ADMIN)
 
 
 async def large(server: Server, copies: int, texts: Callable[[], str], questions: Sequence[str]) -> None:
@@ -160,7 +162,7 @@ async def large(server: Server, copies: int, texts: Callable[[], str], questions
             told(f"the same again: {await timed(ask, TRIES)}")
         for name, seed in (("small", 1), ("large", TENANTS - 1)):
             began = time.monotonic()
-            await archive.forgetting.erase(Target(tenant=f"t-{seed}/2"))
+            await archive.forgetting.erase(Target(tenant=f"t-{seed}/1"))
             told(f"erasing a {name} tenant: {time.monotonic() - began:.1f} s")
 
 
