@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -28,6 +29,7 @@ from palimpsest.settings.policy import ListenPolicy, Policy
 
 from scripts import image_root
 from tests.running import ROOT
+from tests.servers import PROGRAMS, Server
 
 DEPLOY = ROOT / "config" / "deploy"
 CHART = DEPLOY / "helm" / "palimpsest"
@@ -357,6 +359,18 @@ def test_composed_replicas_are_the_composed_proxy_on_one_database_with_one_secre
     assert services["database"]["environment"]["POSTGRES_PASSWORD_FILE"] == str(secret)
     assert set(composed["volumes"]) == {"database"} and "ports" not in many
     assert "postgres]" in DOCKERFILE  # the image has the driver
+
+
+@pytest.mark.slow
+def test_the_composed_database_belongs_to_a_user_who_is_no_superuser(server: Server, tmp_path: Path) -> None:
+    script = read_yaml(DEPLOY / "compose.replicas.yaml")["configs"]["owner"]["content"].replace("$$", "$")
+    (tmp_path / "database").write_text("secret")
+    script = script.replace("/run/secrets/database", str(tmp_path / "database"))
+    script = re.sub(r"\bpalimpsest\b", "composed", script)  # the server has a user of that name
+    where = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-e", "-c", script], env=where, check=True, timeout=60)
+    asked = "SELECT rolsuper FROM pg_roles JOIN pg_database ON datdba = pg_roles.oid WHERE datname = 'composed'"
+    assert server.rows(server.url("composed"), asked) == [(False,)]
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl, which needs no cluster for this")
