@@ -52,10 +52,10 @@ INSERT INTO tenant SELECT id + ids, name || '/' || number FROM copy, tenant WHER
 INSERT INTO conversation SELECT id + ids, tenant + ids, public, role, parent, user_id, scope, created_at
     FROM copy, conversation WHERE id < {by};
 INSERT INTO content SELECT id + ids, tenant + ids, digest, text, rest FROM copy, content WHERE id < {by};
-INSERT INTO turn SELECT id + ids, tenant + ids, key || '/' || number, conversation + ids, parent + ids, role, event, kept, messages,
-    ending, model, prompt_tokens, explain, created_at FROM copy, turn WHERE id < {by};
-INSERT INTO occurrence SELECT id + ids, tenant + ids, conversation + ids, turn + ids, position, content + ids, fingerprint, opening,
-    flags, role, created_at FROM copy, occurrence WHERE id < {by};
+INSERT INTO turn SELECT id + ids, tenant + ids, key || '/' || number, conversation + ids, parent + ids, role, event,
+    kept, messages, ending, model, prompt_tokens, explain, created_at FROM copy, turn WHERE id < {by};
+INSERT INTO occurrence SELECT id + ids, tenant + ids, conversation + ids, turn + ids, position, content + ids,
+    fingerprint, opening, flags, role, created_at FROM copy, occurrence WHERE id < {by};
 INSERT INTO head SELECT turn + ids, tenant + ids, conversation + ids, replaces, state, lost, base, listing
     FROM copy, head WHERE turn < {by};
 INSERT INTO link SELECT tenant + ids, fingerprint, kind, conversation + ids, turn + ids FROM copy, link

@@ -179,6 +179,30 @@ async def test_closing_ends_reads_that_run_and_those_that_wait(database: Databas
     assert all(isinstance(fault, MemoryFault) for fault in ended)
 
 
+async def test_closing_that_was_cancelled_is_finished_by_the_next(tmp_path: Path) -> None:
+    def connections() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if "_connection_worker_thread" in thread.name}
+
+    def stall(ask: Ask) -> None:
+        entered.set()
+        assert go_on.wait(10)
+
+    database, others = Database(tmp_path / "journal.db"), connections()
+    await database.open()
+    entered, go_on = threading.Event(), threading.Event()
+    reading = asyncio.create_task(database.ask(stall))
+    await asyncio.to_thread(entered.wait, 10)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await database.close()
+    go_on.set()
+    await asyncio.wait([reading])
+    await database.close()
+    for thread in connections() - others:
+        await asyncio.to_thread(thread.join, 10)
+    assert connections() == others
+
+
 @pytest.mark.parametrize("synchronous", [("NORMAL", 1), ("FULL", 2)])
 async def test_synchronous_is_what_the_policy_says(tmp_path: Path, synchronous: tuple[str, int]) -> None:
     database = Database(tmp_path / "journal.db", synchronous[0])  # type: ignore[arg-type]

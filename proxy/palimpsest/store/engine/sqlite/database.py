@@ -340,15 +340,16 @@ class Database:
         """
         Undo what was not committed, interrupt reads under way, refuse those that wait.
 
-        The writer goes last and uninterrupted: whoever closes last moves the log into the file.
+        The writer goes last and uninterrupted: whoever closes last moves the log into the file. Where this is cancelled,
+        the next call closes what is still open: the thread of a connection keeps its process from ending.
         """
-        opened, self._opened = self._opened, []
         writer, self._writer, self._idle, self._must_reopen = self._writer, None, None, False
         near, self._near = self._near, None
         if near is not None:
             near.close()
         self._checkpoints.connection = None
-        for connection in reversed(opened):
+        while self._opened:
+            connection = self._opened.pop()
             with suppress(sqlite3.Error):
                 if connection is not writer:
                     connection.stop_statement()
