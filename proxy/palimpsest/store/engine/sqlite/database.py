@@ -340,8 +340,8 @@ class Database:
         """
         Undo what was not committed, interrupt reads under way, refuse those that wait.
 
-        The writer goes last and uninterrupted: whoever closes last moves the log into the file. Where this is cancelled,
-        the next call closes what is still open: the thread of a connection keeps its process from ending.
+        The writer goes last and uninterrupted: whoever closes last moves the log into the file. Where this is
+        cancelled, the next call closes what is still open: a connection's thread keeps its process from ending.
         """
         writer, self._writer, self._idle, self._must_reopen = self._writer, None, None, False
         near, self._near = self._near, None
