@@ -20,6 +20,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from palimpsest.store.engine import last_ids as last_ids  # says what its statements are on PostgreSQL
 from palimpsest.store.engine.dialect import NOTHING, POSTGRES
 from palimpsest.store.engine.sqlite.tables import statements
 from palimpsest.store.schema import OF_NO_TENANT, SCHEMA

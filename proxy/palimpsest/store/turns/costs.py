@@ -59,6 +59,7 @@ KEYS = {
     CostGrouping.DAY: ("utc_day(cost.at)", "max(cost.at)"),
     CostGrouping.CONVERSATION: ("conversation.public", "max(cost.turn)"),
 }
+GROUPS = {CostGrouping.CONVERSATION: "conversation.id, conversation.public, tenant.id"}
 
 
 def write_costs(transaction: Transaction, costs: Mapping[int, Cost]) -> dict[str, Cost]:
@@ -131,7 +132,7 @@ def costs(
     rows = ask(
         f"SELECT {key} AS key, {'tenant.name' if is_of_conversations else repr('')}, {SUMS} FROM cost"
         " JOIN conversation ON conversation.id = cost.conversation JOIN tenant ON tenant.id = conversation.tenant"
-        f" WHERE {' AND '.join(where)} GROUP BY {'conversation.id, tenant.id' if is_of_conversations else 'key'}"
+        f" WHERE {' AND '.join(where)} GROUP BY {GROUPS.get(by, 'key')}"
         f" ORDER BY {newest} DESC LIMIT ?",
         (*args, limit),
     )
