@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 COLLECTED = "TEST_STATEMENTS"  # the folder that a quick run has left them in; else they are run once more
-CALLERS = ("store", "index", "memory", "transfer", "mcp", "commands", "edge/admin", "contract")
+CALLERS = ("store", "memory", "features", "commands", "edge/admin", "contract")
 """Folders of tests that call the store."""
 
 NOT_YET = {
