@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import DEADLINE_MS, PATIENCE_SECONDS, ROOT, free_port
+from tests.running import PATIENCE_SECONDS, PATIENT, ROOT, free_port
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def test_the_commands_of_the_tutorial_do_what_it_says(tmp_path: Path) -> None:
         "PALIMPSEST_VENV": sys.prefix,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PALIMPSEST_PORT": ports["8484"],
-        "PALIMPSEST_MEMORY__DEADLINE_MS": str(DEADLINE_MS),
+        **PATIENT,
         "PALIMPSEST_MODEL__DOWNLOAD": "never",
     }
     steps = "".join(f"echo '## {number}'\n{here(block)}" for number, block in enumerate(COMMANDS))

@@ -20,7 +20,7 @@ from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.load import read_yaml, shipped
 from palimpsest.settings.policy import Policy
 
-from tests.running import PATIENCE_SECONDS, ROOT, Proxy, free_port, request, until
+from tests.running import PATIENCE_SECONDS, PATIENT, ROOT, Proxy, free_port, request, until
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,8 @@ class Wrapped:
     def __init__(self, folder: Path, **variables: str) -> None:
         self.data, self.port = folder / "data", free_port()
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PALIMPSEST_", "OPENAI_"))}
-        self.env = kept | {"PYTHONPATH": str(ROOT / "proxy"), "PALIMPSEST_MODEL__DOWNLOAD": "never"} | variables
+        own = {"PYTHONPATH": str(ROOT / "proxy"), "PALIMPSEST_MODEL__DOWNLOAD": "never"}
+        self.env = kept | own | PATIENT | variables
 
     def words(self, *command: str) -> list[str]:
         own = [sys.executable, "-m", "palimpsest", "wrap", "--port", str(self.port), "--data", str(self.data), "--"]

@@ -12,7 +12,7 @@ from tests.running import Conversation, Proxy, rows, stored_texts, until
 pytestmark = pytest.mark.slow
 
 LONG_CHARS = 24_000_000  # seconds of work, far from the limit of a request
-TURNS = "SELECT count(*) FROM turn JOIN conversation ON conversation.id = turn.conversation WHERE tenant = {}"
+TURNS = "SELECT count(*) FROM turn JOIN conversation ON conversation.id = turn.conversation WHERE turn.tenant = {}"
 
 
 def test_turns_are_on_the_disk_while_another_tenants_text_is_still_being_read(

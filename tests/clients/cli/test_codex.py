@@ -16,7 +16,7 @@ from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.clients.cli.codex import COMPACT_AT_TOKENS, Codex, CodexBuiltIn, CodexWithOpenAI
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
-from tests.running import ROOT, Proxy, free_port, memory_in, own_texts, rows
+from tests.running import PATIENT, ROOT, Proxy, free_port, memory_in, own_texts, rows
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,7 @@ class WrappedCodex(Codex):
         self.port = free_port()
 
     def env(self) -> Mapping[str, str]:
-        own = {"OPENAI_BASE_URL": self.url, "PALIMPSEST_MODEL__DOWNLOAD": "never"}
+        own = {"OPENAI_BASE_URL": self.url, "PALIMPSEST_MODEL__DOWNLOAD": "never"} | PATIENT
         return {**super().env(), **own, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "proxy")))}
 
     def run(self, *arguments: str, said: str = "") -> str:

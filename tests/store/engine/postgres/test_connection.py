@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
+from threading import Barrier
 
 import psycopg
 import pytest
@@ -12,11 +13,12 @@ from palimpsest.domain import Continuation
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.postgres import connection
-from palimpsest.store.engine.postgres.database import Database
+from palimpsest.store.engine.postgres.database import READERS, Database
 from palimpsest.store.journal import Journal
 
 from tests.poolers import running_pooler
-from tests.relay import relayed
+from tests.relay import Relay, relayed
+from tests.running import PATIENCE_SECONDS
 from tests.servers import Server
 from tests.talking import Talk, heard, look, print_of, record, user
 
@@ -47,10 +49,21 @@ async def pooled(server: Server, pooler: int) -> AsyncIterator[list[Database]]:
         await database.close()
 
 
-async def test_a_turn_takes_few_statements_and_round_trips(server: Server) -> None:
+@asynccontextmanager
+async def relayed_database(server: Server) -> AsyncIterator[tuple[Database, Relay]]:
+    """A database whose readers are all connected: that they do so counts for no request."""
     with relayed(server.new_database("empty")) as (url, relay):
-        database = Database(url)
+        database, all_read = Database(url), Barrier(READERS)
         await database.open()
+        try:
+            await asyncio.gather(*(database.ask(lambda ask: all_read.wait(PATIENCE_SECONDS)) for _ in range(READERS)))
+            yield database, relay
+        finally:
+            await database.close()
+
+
+async def test_a_turn_takes_few_statements_and_round_trips(server: Server) -> None:
+    async with relayed_database(server) as (database, relay):
         journal, talk = Journal(database), Talk(Journal(database))
         for number in range(3):
             await talk.say(f"{number}: {TEXT}")
@@ -59,13 +72,10 @@ async def test_a_turn_takes_few_statements_and_round_trips(server: Server) -> No
         await journal.write([asked], [heard(asked, "It was replaced in May.")])
         assert 0 < relay.round_trips - before[0] <= MOST_ROUND_TRIPS
         assert 0 < relay.statements - before[1] - 2 <= MOST_STATEMENTS
-        await database.close()
 
 
 async def test_a_request_that_goes_on_is_looked_up_in_one_round_trip_and_an_unknown_one_in_two(server: Server) -> None:
-    with relayed(server.new_database("empty")) as (url, relay):
-        database = Database(url)
-        await database.open()
+    async with relayed_database(server) as (database, relay):
         journal, talk = Journal(database), Talk(Journal(database))
         for number in range(3):
             asked = await talk.say(f"{number}: {TEXT}")
@@ -75,7 +85,6 @@ async def test_a_request_that_goes_on_is_looked_up_in_one_round_trip_and_an_unkn
         assert relay.round_trips - before == 1
         assert (await look(journal, talk.history)).heads
         assert relay.round_trips - before == 1 + 2
-        await database.close()
 
 
 async def test_rows_are_written_once_each_and_in_order_however_many_there_are(server: Server) -> None:
