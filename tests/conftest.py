@@ -26,6 +26,7 @@ from palimpsest.store.journal import Journal
 
 from tests.databases import copied, database_file
 from tests.examples import QUICK, QUICK_EXAMPLES
+from tests.nursery import Nursery
 from tests.remembered import Past
 from tests.running import Conversation, Proxy, upstream_on_a_thread
 from tests.servers import Server, made, running_server
@@ -108,6 +109,15 @@ def own_server() -> Iterator[Server]:
     """A server that a test may stop."""
     with running_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nursery() -> Iterator[None]:
+    """Lets proxies start from one that is loaded."""
+    Proxy.nursery = Nursery()
+    yield
+    Proxy.nursery.close()
+    Proxy.nursery = None
 
 
 @pytest.fixture(scope="session", autouse=True)

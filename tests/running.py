@@ -28,6 +28,8 @@ import yaml
 from palimpsest.domain import Json
 from palimpsest.evaluation.scripted import ScriptedUpstream
 
+from tests.nursery import Forked, Nursery
+
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 TICK_SECONDS = 0.02  # between two looks
@@ -130,6 +132,7 @@ class Proxy:
     """`python -m palimpsest serve` in a process of its own, with its data in one folder, or a database of its own."""
 
     new_database: ClassVar[Callable[[], str] | None] = None  # its URL, with `--store postgres`
+    nursery: ClassVar[Nursery | None] = None  # that starts what nothing special is asked of
 
     def __init__(self, data: Path, upstream_url: str, settings: Json | None = None, **env: str) -> None:
         self.data, self.upstream_url, self.env, self.port = data, upstream_url, env, free_port()
@@ -142,22 +145,32 @@ class Proxy:
         self.words: list[str] = []  # more arguments
         self.under: list[str] = []  # a command that runs another one, as `strace` does
         self.hands_over: socket.socket | None = None  # that it listens on, as systemd hands it over; else its own
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
 
     def start(self) -> Proxy:
         """Start it and wait until it is alive."""
-        command = [*self.under, sys.executable, "-m", "palimpsest", "serve", "--port", str(self.port)]
-        descriptors = ()
         if self.hands_over is not None:
-            self.port, descriptors = self.hands_over.getsockname()[1], (self.hands_over.fileno(),)
-            command = [sys.executable, "-c", HAND_OVER, str(descriptors[0]), *command]
-        command += ["--upstream", self.upstream_url] if self.upstream_url else []
-        command += ["--data", str(self.data), "--config", str(self.config), *self.words]
+            self.port = self.hands_over.getsockname()[1]
+        words = ["serve", "--port", str(self.port), "--data", str(self.data), "--config", str(self.config), *self.words]
+        words += ["--upstream", self.upstream_url] if self.upstream_url else []
         env = os.environ | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "HF_HUB_OFFLINE": "1"} | self.env
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=log, stderr=log, pass_fds=descriptors)
+        self.log.touch()
+        is_plain = not self.under and all(name.startswith("PALIMPSEST_") for name in self.env)
+        if self.nursery is not None and self.hands_over is None and is_plain:
+            self.process = self.nursery.start(words, env, self.log)
+        else:
+            self.process = self._started([*self.under, sys.executable, "-m", "palimpsest", *words], env)
         until(self.is_alive, f"the proxy to start, see its log:\n{self.log.read_text()[-2000:]}")
         return self
+
+    def _started(self, command: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """A process of a Python of its own, which is given the socket that it listens on, if there is one."""
+        descriptors = ()
+        if self.hands_over is not None:
+            descriptors = (self.hands_over.fileno(),)
+            command = [sys.executable, "-c", HAND_OVER, str(descriptors[0]), *command]
+        with self.log.open("ab") as log:
+            return subprocess.Popen(command, env=env, cwd=ROOT, stdout=log, stderr=log, pass_fds=descriptors)
 
     def is_alive(self) -> bool:
         """Whether it answers; fails where it has ended."""

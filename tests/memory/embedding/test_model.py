@@ -12,7 +12,7 @@ import pytest
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.memory.embedding.encoder import load_encoder
 from palimpsest.memory.embedding.fetch import routes
-from palimpsest.memory.embedding.minilm import MiniLMEncoder
+from palimpsest.memory.embedding.minilm import MiniLMEncoder, questions_folder
 from palimpsest.memory.embedding.model import (
     cache_folder,
     chosen_model,
@@ -20,7 +20,6 @@ from palimpsest.memory.embedding.model import (
     install,
     locate,
     missing_files,
-    questions_folder,
 )
 from palimpsest.settings.embedding_models import DEFAULT, embedding_model
 from palimpsest.settings.policy import ModelPolicy

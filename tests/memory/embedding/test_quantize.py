@@ -6,8 +6,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from palimpsest.memory.embedding.minilm import MiniLMEncoder
-from palimpsest.memory.embedding.model import questions_folder
+from palimpsest.memory.embedding.minilm import MiniLMEncoder, questions_folder
 
 pytestmark = pytest.mark.slow
 

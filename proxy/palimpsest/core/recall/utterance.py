@@ -14,7 +14,8 @@ import math
 import re
 import struct
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from palimpsest.core.recall import languages
@@ -294,18 +295,20 @@ _COUNTED = (OWN, BACK, PARTICULAR, GENERAL, WISH, GO_ON, SMALL | FUNCTION | OWN 
 _COUNTERS_OF_LANGUAGES, _COUNTERS_OF_KINDS = (struct.Struct(f"<{len(these)}H") for these in (_CODES, _COUNTED))
 
 
-def _tally(counts: Iterable[int]) -> int:
-    return sum(count << (COUNTER_BITS * at) for at, count in enumerate(counts))
+@cache
+def _tally_of(bits: int) -> int:
+    return sum(bool(bits & counted) << (COUNTER_BITS * at) for at, counted in enumerate(_COUNTED))
 
 
 def _votes_of(kinds: int) -> int:
     return VOTES if kinds & (FUNCTION | OWN) else VOTES // 2 if kinds & SMALL else 0
 
 
-_VOTES = {word: _tally(_votes_of(of.get(code, 0)) for code in _CODES) for word, of in _OF_WORDS.items()}
+_SHIFTS = {code: COUNTER_BITS * at for at, code in enumerate(_CODES)}
+_VOTES = {word: sum(_votes_of(of[code]) << _SHIFTS[code] for code in of) for word, of in _OF_WORDS.items()}
 _KINDS = [{word: of[code] for word, of in _OF_WORDS.items() if code in of} for code in _CODES]
 _OF_LANGUAGE = [
-    (kinds, {word: _tally(bool(bits & counted) for counted in _COUNTED) for word, bits in kinds.items()})
+    (kinds, {word: _tally_of(bits) for word, bits in kinds.items()})
     for kinds in _KINDS
 ]
 """For each language the kinds of its words, and their tallies."""

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from palimpsest.domain.ports import Vectors
-from palimpsest.memory.embedding.minilm import MAX_TOKENS, MiniLMEncoder
-from palimpsest.memory.embedding.model import questions_folder
+from palimpsest.memory.embedding.minilm import MAX_TOKENS, MiniLMEncoder, questions_folder
 from palimpsest.settings.embedding_models import DEFAULT, EmbeddingModel
 
 QUESTION_TOKENS = 64  # prose has no more; logs have up to twice as many in as many characters, and take twice as long

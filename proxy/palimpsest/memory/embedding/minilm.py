@@ -21,6 +21,7 @@ from palimpsest.settings.embedding_models import DEFAULT
 
 NAME, DIMENSIONS = DEFAULT.name, DEFAULT.dimensions
 GRAPH, TOKENIZER = DEFAULT.files
+QUESTIONS = "questions"  # folder inside a fetched model: its copy in 8-bit integers
 PAD = 0  # [PAD] of its vocabulary
 MAX_TOKENS = 256  # what the model was trained on; the tokenizer file says 128
 
@@ -90,3 +91,8 @@ class MiniLMEncoder:
         )  # of the words' vectors, not their mean:
         unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)  # their direction is the same
         return unit
+
+
+def questions_folder(folder: Path) -> Path:
+    """The folder of the copy that embeds questions faster, or of the model where there is none."""
+    return folder / QUESTIONS if (folder / QUESTIONS / GRAPH).is_file() else folder

@@ -17,11 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from palimpsest.domain.errors import MemoryFault, PolicyError, faults
-from palimpsest.memory.embedding.minilm import GRAPH, TOKENIZER
+from palimpsest.memory.embedding.minilm import GRAPH, QUESTIONS, TOKENIZER, questions_folder
 from palimpsest.settings.embedding_models import DEFAULT, EmbeddingModel, embedding_model, unknown_model_error
 from palimpsest.settings.policy import ModelPolicy
 
-QUESTIONS = "questions"  # folder inside a fetched model: its copy in 8-bit integers
 WORDS = (TOKENIZER,)
 
 Report = Callable[[str], None]
@@ -84,11 +83,6 @@ def _account_cache(policy: ModelPolicy) -> Iterable[Path]:
 def _folder_name(policy: ModelPolicy) -> str:
     """The name of the model's folder: publisher, two hyphens, model."""
     return chosen_model(policy).name.replace("/", "--")
-
-
-def questions_folder(folder: Path) -> Path:
-    """The folder of the copy that embeds questions faster, or of the model where there is none."""
-    return folder / QUESTIONS if (folder / QUESTIONS / GRAPH).is_file() else folder
 
 
 def install(policy: ModelPolicy, report: Report) -> Path:
