@@ -307,8 +307,5 @@ def _votes_of(kinds: int) -> int:
 _SHIFTS = {code: COUNTER_BITS * at for at, code in enumerate(_CODES)}
 _VOTES = {word: sum(_votes_of(of[code]) << _SHIFTS[code] for code in of) for word, of in _OF_WORDS.items()}
 _KINDS = [{word: of[code] for word, of in _OF_WORDS.items() if code in of} for code in _CODES]
-_OF_LANGUAGE = [
-    (kinds, {word: _tally_of(bits) for word, bits in kinds.items()})
-    for kinds in _KINDS
-]
+_OF_LANGUAGE = [(kinds, {word: _tally_of(bits) for word, bits in kinds.items()}) for kinds in _KINDS]
 """For each language the kinds of its words, and their tallies."""
