@@ -15,7 +15,6 @@ import re
 import struct
 import unicodedata
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Final
 
 from palimpsest.core.recall import languages
@@ -295,7 +294,6 @@ _COUNTED = (OWN, BACK, PARTICULAR, GENERAL, WISH, GO_ON, SMALL | FUNCTION | OWN 
 _COUNTERS_OF_LANGUAGES, _COUNTERS_OF_KINDS = (struct.Struct(f"<{len(these)}H") for these in (_CODES, _COUNTED))
 
 
-@cache
 def _tally_of(bits: int) -> int:
     return sum(bool(bits & counted) << (COUNTER_BITS * at) for at, counted in enumerate(_COUNTED))
 
@@ -307,5 +305,6 @@ def _votes_of(kinds: int) -> int:
 _SHIFTS = {code: COUNTER_BITS * at for at, code in enumerate(_CODES)}
 _VOTES = {word: sum(_votes_of(of[code]) << _SHIFTS[code] for code in of) for word, of in _OF_WORDS.items()}
 _KINDS = [{word: of[code] for word, of in _OF_WORDS.items() if code in of} for code in _CODES]
-_OF_LANGUAGE = [(kinds, {word: _tally_of(bits) for word, bits in kinds.items()}) for kinds in _KINDS]
+_TALLIES = {bits: _tally_of(bits) for bits in {bits for kinds in _KINDS for bits in kinds.values()}}
+_OF_LANGUAGE = [(kinds, {word: _TALLIES[bits] for word, bits in kinds.items()}) for kinds in _KINDS]
 """For each language the kinds of its words, and their tallies."""

@@ -51,7 +51,7 @@ class Command:
 
 
 @frozen
-class Told:
+class Quote:
     """A plan or a rule."""
 
     text: Annotated[str, Field(description="As it was said.")]
@@ -66,8 +66,8 @@ class Work:
     conversation: Annotated[str, Field(description="Id of the conversation.")]
     messages: Annotated[int, Field(description="Messages of the conversation.")]
     read: Annotated[int, Field(description="The newest of them, from which this was made.")]
-    plan: Annotated[Told | None, Field(description="The newest plan that was made with a tool; null: none was.")]
-    rules: Annotated[list[Told], Field(description="What the user wants to hold, the newest last.")]
+    plan: Annotated[Quote | None, Field(description="The newest plan that was made with a tool; null: none was.")]
+    rules: Annotated[list[Quote], Field(description="What the user wants to hold, the newest last.")]
     files: Annotated[list[File], Field(description=f"Files, the newest first, at most {SHOWN}.")]
     commands: Annotated[list[Command], Field(description=f"Commands, the newest first, at most {SHOWN}.")]
 
@@ -95,15 +95,15 @@ def _work(ask: Ask, conversation: str, stored: frozenset[int]) -> Work:
     named += [line.occurrences[0] for line in lines]
     brought = turns_of_messages(ask, named)
 
-    def told(line: AccountLine) -> Told:
-        return Told(line.text, line.occurrences[0], brought.get(line.occurrences[0], ""))
+    def quoted(line: AccountLine) -> Quote:
+        return Quote(line.text, line.occurrences[0], brought.get(line.occurrences[0], ""))
 
     return Work(
         conversation=conversation,
         messages=len(stored),
         read=len(rows),
-        plan=told(made.plan) if made.plan else None,
-        rules=[told(line) for line in made.rules],
+        plan=quoted(made.plan) if made.plan else None,
+        rules=[quoted(line) for line in made.rules],
         files=[File(one.path, one.act, one.times, one.occurrence, brought.get(one.occurrence, "")) for one in files],
         commands=[
             Command(
