@@ -120,3 +120,35 @@ def test_langchain_goes_on_past_the_window(
     ask(QUESTION)
     check(upstream, trimming)
     assert QUESTION in texts(upstream.received[-1].json)
+
+
+def test_plain_client_of_a_model_server_that_refuses_nothing_loses_nothing_in_silence(
+    upstream: ScriptedUpstream, key: str, tmp_path: Path
+) -> None:
+    """Ollama drops the beginning of what is longer than its `num_ctx`, and says nothing of it."""
+    upstream.script = lambda asked: Reply(
+        next((answer for said, answer in TALK if said in newest(asked)), "All of them are fine, as the log says."),
+        prompt_tokens=prompt_tokens(asked),
+    )
+    settings = {"overflow": "trim", "pressure": {"window_tokens": {"qwen*": WINDOW_TOKENS}}}
+    history: list[Json] = []
+    with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
+        client = openai.OpenAI(base_url=proxy.url, api_key=key, max_retries=0)
+
+        def say(text: str) -> None:
+            history.append({"role": "user", "content": text})
+            told = client.chat.completions.create(model="qwen3:8b", messages=history)  # type: ignore[arg-type]
+            history.append({"role": "assistant", "content": told.choices[0].message.content})
+
+        for said, _ in TALK:
+            say(said)
+        for turn in range(TURNS):
+            say(f"{turn}: here is the log, is it fine?\n{LINES}")
+        proxy.settle(vectors=False)
+        say(QUESTION)
+        client.close()
+        asked = [got.json for got in upstream.received]
+        assert len(str(history)) / 4 > 4 * WINDOW_TOKENS, "the client keeps everything"
+        assert max(map(prompt_tokens, asked)) <= WINDOW_TOKENS and not any(violations(CHAT, one) for one in asked)
+        assert FACT in memory_in(asked[-1]) and QUESTION in texts(asked[-1])
+        assert proxy.metric("palimpsest_overflow_total", what="cut") > 2

@@ -23,7 +23,7 @@ import orjson
 from palimpsest.domain import Json
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.evaluation import running
-from palimpsest.evaluation.datasets import Conversation, Question, read
+from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.report import Report, Table, progress
 from palimpsest.evaluation.running import RunningProxy
 from palimpsest.evaluation.score import BlockText
@@ -142,7 +142,7 @@ async def _measure(proxy: RunningProxy, talk: Conversation, turns: Iterable[int]
     told.longest = max(map(len, provider.prompts)) // CHARS_PER_TOKEN
     told.shared = shared(provider.prompts)
     told.shared_by_turn = shared(fitting)
-    if _early_questions(talk):
+    if talk.asked_about(int(BEGINNING_SHARE * len(talk.messages)) + 1):
         await proxy.indexed()
         await _ask(proxy, talk, [SYSTEM, *history], provider, told, named)
     return told
@@ -171,12 +171,6 @@ def _calls(message: Json) -> list[tuple[str, tuple[str, str]]]:
     return [(call["id"], (call["function"]["name"], call["function"]["arguments"])) for call in calls]
 
 
-def _early_questions(talk: Conversation) -> list[tuple[Question, tuple[int, ...]]]:
-    """The questions whose evidence stands in the first third, with the indexes of that."""
-    found = ((question, talk.gold(question)) for question in talk.questions)
-    return [(question, gold) for question, gold in found if gold and max(gold) <= BEGINNING_SHARE * len(talk.messages)]
-
-
 async def _ask(
     proxy: RunningProxy,
     talk: Conversation,
@@ -187,7 +181,7 @@ async def _ask(
 ) -> None:
     """Each question behind the whole conversation; nothing of it is kept."""
     provider.reply = Reply("?")
-    for question, gold in _early_questions(talk):
+    for question, gold in talk.asked_about(int(BEGINNING_SHARE * len(talk.messages)) + 1):
         asking = {"role": "user", "content": question.text}
         got = await proxy.send([*history, asking], provider, **named, x_palimpsest_memory="read-only")
         whole = own = "\n".join(str(message["content"]) for message in got.messages)

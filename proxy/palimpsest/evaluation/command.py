@@ -48,6 +48,7 @@ BENCHMARKS: Mapping[str, str] = {
     "dual": "CALMem's two memories, each alone and both, through the running proxy.",
     "paper": "A paper's own tables, its numbers beside ours.",
     "overflow": "Conversations that grow far beyond the window, through the running proxy.",
+    "compactions": "Compactions that the proxy answers, several in a conversation, through the running proxy.",
     "growth": "Recall, time and memory as the store grows.",
 }
 

@@ -86,6 +86,11 @@ class Conversation:
         wanted = set(question.evidence)
         return tuple(at for at, said in enumerate(self.messages) if said.id in wanted)
 
+    def asked_about(self, before: int) -> list[tuple[Question, tuple[int, ...]]]:
+        """The questions all of whose evidence stands before a message, with the indexes of that."""
+        found = ((question, self.gold(question)) for question in self.questions)
+        return [(question, gold) for question, gold in found if gold and max(gold) < before]
+
 
 def read(path: Path, limit: int = 0) -> list[Conversation]:
     """

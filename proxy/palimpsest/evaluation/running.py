@@ -94,20 +94,40 @@ class RunningProxy:
         Raises:
             MemoryFault: the proxy or the provider did not answer as they should.
         """
+        _, told = await self._post("/v1/chat/completions", {"messages": list(messages)}, says, named)
+        recalled, tokens = (int(told.get(f"x-palimpsest-{name}", "0")) for name in ("recalled", "added-tokens"))
+        return Forwarded(self._upstream.received[-1].json["messages"], recalled, tokens)
+
+    async def respond(self, items: Sequence[Json], says: Reply | str, **named: str) -> tuple[Json, Json]:
+        """
+        One request of the Responses API.
+
+        Args:
+            items: of its input.
+            says, named: as of `send`.
+
+        Returns:
+            The answer, and the last request that the provider got.
+
+        Raises:
+            MemoryFault: the proxy or the provider did not answer as they should.
+        """
+        answer, _ = await self._post("/v1/responses", {"input": list(items), "store": False}, says, named)
+        return answer, self._upstream.received[-1].json
+
+    async def _post(
+        self, path: str, body: Json, says: Reply | str | Script, named: Mapping[str, str]
+    ) -> tuple[Json, Mapping[str, str]]:
+        """The JSON and the headers of an answer."""
         if isinstance(says, Reply | str):
             self._upstream.play(says)
         else:
             self._upstream.script = says
         headers = {name.replace("_", "-"): value for name, value in named.items()}
-        body = {"model": self._model, "messages": list(messages)}
-        async with self._http.post("/v1/chat/completions", json=body, headers=headers) as answer:
-            await answer.read()
+        async with self._http.post(path, json={"model": self._model, **body}, headers=headers) as answer:
             if answer.status != 200:
-                raise MemoryFault(f"sending a chat through the proxy: it answered with status {answer.status}")
-            recalled, tokens = (
-                int(answer.headers.get(f"x-palimpsest-{name}", "0")) for name in ("recalled", "added-tokens")
-            )
-        return Forwarded(self._upstream.received[-1].json["messages"], recalled, tokens)
+                raise MemoryFault(f"asking {path} of the proxy: it answered with status {answer.status}")
+            return await answer.json(), answer.headers
 
     async def remember(self, facts: Sequence[Json], **named: str) -> None:
         """
