@@ -5,8 +5,8 @@ Duration of compactions that the proxy answers, and what they leave of a history
     scripts/compactions.py [--compactions N] [--messages N ...]
 
 A client works with tools, by the Responses API, against a scripted provider; each of its sessions is compacted by a
-trigger, as Codex does it. What it sent before is on the disk by then but for the request before, as after a turn of a
-model's. Told are the median and the 95th of 100, as the client sees them: in milliseconds, and as a ratio to that
+trigger, as Codex does it. What it sent before is on the disk and indexed by then but for the request before: a session
+of that length takes hours. Told are the median and the 95th of 100, as the client sees them: in milliseconds, and as a ratio to that
 request, which the provider answers at once and the proxy forwards; and the median processor time of the
 serving process (Linux).
 """
@@ -104,7 +104,7 @@ def measure(proxy: Proxy, sessions: range, messages: int) -> Measured:
             answer, seconds = send(asked)
             items += [asked, *answer["output"]]
             if text == "Go on.":
-                proxy.settle(vectors=False)
+                proxy.settle()
         told.before.append(seconds)
         worked = processor_seconds(proxy)
         compacted, seconds = send({"type": "compaction_trigger"})

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tests.running import Answered, rows
+from tests.running import Answered, Proxy, rows
 
 STORED = """
 SELECT conversation.public, turn.key, turn.ending, content.text, occurrence.position >= turn.messages
@@ -121,7 +121,9 @@ class Ledger:
 
 
 def damage(data: Path) -> list[str]:
-    """What SQLite itself finds wrong with the file; empty: nothing."""
+    """What SQLite itself finds wrong with the file; empty: nothing, or a server has it."""
+    if data in Proxy.databases:
+        return []
     found = [str(row[0]) for row in rows(data, "PRAGMA integrity_check") if row[0] != "ok"]
     return found + [f"foreign key: {row}" for row in rows(data, "PRAGMA foreign_key_check")]
 

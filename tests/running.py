@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import orjson
+import psycopg
 import yaml
 from palimpsest.domain import Json
 from palimpsest.evaluation.scripted import ScriptedUpstream
@@ -133,6 +134,7 @@ class Proxy:
 
     new_database: ClassVar[Callable[[], str] | None] = None  # its URL, with `--store postgres`
     nursery: ClassVar[Nursery | None] = None  # that starts what nothing special is asked of
+    databases: ClassVar[dict[Path, str]] = {}  # these URLs, by the data folders of their proxies
 
     def __init__(self, data: Path, upstream_url: str, settings: Json | None = None, **env: str) -> None:
         self.data, self.upstream_url, self.env, self.port = data, upstream_url, env, free_port()
@@ -141,7 +143,8 @@ class Proxy:
         self.config = data.parent / f"{data.name}.yaml"
         self.config.write_text(yaml.safe_dump(_patient(settings or {})))
         if Proxy.new_database is not None:
-            self.env = {"PALIMPSEST_STORE__URL": Proxy.new_database()} | env
+            Proxy.databases[data] = Proxy.databases.get(data) or Proxy.new_database()
+            self.env = {"PALIMPSEST_STORE__URL": Proxy.databases[data]} | env
         self.words: list[str] = []  # more arguments
         self.under: list[str] = []  # a command that runs another one, as `strace` does
         self.hands_over: socket.socket | None = None  # that it listens on, as systemd hands it over; else its own
@@ -299,7 +302,10 @@ def database(data: Path) -> Path:
 
 
 def rows(data: Path, sql: str) -> list[tuple[Any, ...]]:
-    """What stands on the disk, read beside the proxy as any other process would."""
+    """What stands on the disk, or on the server, read beside the proxy as any other process would."""
+    if data in Proxy.databases:
+        with closing(psycopg.connect(Proxy.databases[data], user="postgres")) as connection:  # who may read all rows
+            return connection.execute(sql.encode()).fetchall()
     with closing(sqlite3.connect(database(data), timeout=PATIENCE_SECONDS)) as db:
         return db.execute(sql).fetchall()
 

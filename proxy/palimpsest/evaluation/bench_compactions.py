@@ -59,11 +59,17 @@ async def run(given: Namespace) -> Report:
         with progress() as bar:
             for talk in bar.track(talks, description=path.name):
                 async with running.opened(MODEL, SETTINGS) as proxy:
-                    found.setdefault(path.name, []).append(await _measure(proxy, talk, given.compactions))
+                    found.setdefault(path.name, []).append(await measure(proxy, talk, given.compactions))
     return report(given, found)
 
 
-async def _measure(proxy: RunningProxy, talk: Conversation, compactions: int) -> Measured:
+async def measure(proxy: RunningProxy, talk: Conversation, compactions: int) -> Measured:
+    """
+    Replay a conversation, have it compacted, and ask behind the last compaction.
+
+    Args:
+        compactions: at least one; the last one stands at the end of the conversation.
+    """
     told, named = Measured(), {"authorization": f"Bearer sk-{talk.id}", "thread-id": talk.id}
     asking = named | {"x_palimpsest_memory": "read-only"}
     items: list[Json] = []

@@ -25,7 +25,7 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.evaluation import running
 from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.report import Report, Table, progress
-from palimpsest.evaluation.running import RunningProxy
+from palimpsest.evaluation.running import Forwarded, RunningProxy
 from palimpsest.evaluation.score import BlockText
 from palimpsest.evaluation.scripted import Reply
 from palimpsest.evaluation.scripted.reply import CHARS_PER_TOKEN
@@ -44,9 +44,11 @@ TOO_LONG = "the request exceeds the available context size, try increasing it"  
 
 
 OWN, WITH = "what was left alone", "with what came back"
+CLIENT = "where its client compacts"  # and sends its newest messages alone: what memory finds with nothing cut by it
+KEPT = 12  # of these
 NEWEST_STEPS = 5  # of the model, in which nothing may stand that a cut has made
 COUNTS = ("calls", "again", "again_cut", "invitations")
-MEASURES = tuple(f"{what}, {how}" for what in (OWN, WITH) for how in ("any", "all"))
+MEASURES = tuple(f"{what}, {how}" for what in (OWN, WITH, CLIENT) for how in ("any", "all"))
 
 
 @dataclass
@@ -179,20 +181,26 @@ async def _ask(
     told: Measured,
     named: Mapping[str, str],
 ) -> None:
-    """Each question behind the whole conversation; nothing of it is kept."""
+    """Each question behind the whole conversation, and behind its newest messages; nothing of it is kept."""
     provider.reply = Reply("?")
     for question, gold in talk.asked_about(int(BEGINNING_SHARE * len(talk.messages)) + 1):
         asking = {"role": "user", "content": question.text}
         got = await proxy.send([*history, asking], provider, **named, x_palimpsest_memory="read-only")
-        whole = own = "\n".join(str(message["content"]) for message in got.messages)
+        whole = own = _text(got)
         for block in got.blocks:
             own = own.replace(block, "")
+        kept = [history[0], *history[-KEPT:], asking]
+        compacted = await proxy.send(kept, provider, **named, x_palimpsest_memory="read-only")
         told.asked += 1
         texts = [talk.messages[at].content for at in gold]
-        for what, text in ((OWN, own), (WITH, whole)):
+        for what, text in ((OWN, own), (WITH, whole), (CLIENT, _text(compacted))):
             evidence = BlockText(text).evidence(texts)
             told.found[f"{what}, any"].append(float(evidence.any))
             told.found[f"{what}, all"].append(float(evidence.all))
+
+
+def _text(got: Forwarded) -> str:
+    return "\n".join(str(message["content"]) for message in got.messages)
 
 
 def shared(prompts: Sequence[bytes]) -> float:

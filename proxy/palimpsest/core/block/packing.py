@@ -126,10 +126,12 @@ def pack(
             continue
         worth_chars = min(worth_chars, STRETCH_CHARS) if is_calls and not is_wanted else worth_chars
         rest = min(worth_chars, room - used - AROUND_CHARS)
-        for limit in (worth_chars, *([rest] if rest >= MIN_FILL_CHARS and not is_wanted else [])):
+        limits = (worth_chars, *([rest] if rest >= MIN_FILL_CHARS and not is_wanted else []))
+        best_part = best_sentence(memory.text, wanted) if len(memory.text) > min(limits) else ""
+        for limit in limits:
             if is_first and _least_chars(memory.text, limit) > room - used:
                 continue  # when little room is left, this saves most of the quoting
-            piece = _piece(candidate, limit, wanted)
+            piece = _piece(candidate, limit, best_part)
             if is_first and len(piece.line) > room - used:
                 continue
             more = _merged(chosen, piece)
@@ -211,13 +213,13 @@ def best_sentence(text: str, wanted: frozenset[str]) -> str:
     return max(_SENTENCE.findall(text), key=lambda sentence: len(wanted.intersection(terms(sentence))), default="")
 
 
-def _piece(candidate: Candidate, limit_chars: int, wanted: frozenset[str]) -> Piece:
-    """What is quoted of a passage: all of it, or the stretch around the sentence that has most of the wanted terms."""
+def _piece(candidate: Candidate, limit_chars: int, best: str) -> Piece:
+    """What is quoted of a passage: all of it, or the stretch around its best sentence."""
     memory = candidate.memory
     text = memory.text
     start, stop = 0, len(text)
     if stop > limit_chars:
-        start, stop = stretch_around(text, best_sentence(text, wanted), limit_chars)
+        start, stop = stretch_around(text, best, limit_chars)
     return Piece(
         occurrence=memory.occurrence,
         start=memory.start + start,

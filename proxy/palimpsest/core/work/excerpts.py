@@ -10,10 +10,12 @@ probability that each name is needed. They stand under the file that they are fr
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
+from operator import itemgetter
 
 from palimpsest.core.work.names import is_number, names, placed
 from palimpsest.domain.frozen import frozen
@@ -31,6 +33,7 @@ _WORD = re.compile(r"[A-Za-z]{3,}")
 _TOKEN = re.compile(r"\S+")
 _STEPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0))
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_BRACKET = re.compile(r"[()\[\]{}]")
 _EDGES = "`\"'(),;{}[]*|<> "
 _ENDS = _EDGES + ".:"  # and what closes a sentence
 
@@ -60,7 +63,7 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
         wanted: names.
         heads: of each message the file that it is from, or "".
     """
-    inside = {name: [other for other in wanted if other in name] for name in wanted}
+    inside = _inside(wanted)
     lines = {at: _lines_of(text, wanted) for at, text in enumerate(texts)}
     found: dict[str, Excerpt] = {}
     for at, start in sorted(_told_lines(lines), reverse=True):
@@ -74,6 +77,21 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
                 head = "" if stretch in heads[at] else heads[at]  # a path is not told under itself
                 found[stretch] = Excerpt(at, place, stretch, held, head)
     return [*found.values()]
+
+
+def _inside(wanted: Set[str]) -> dict[str, list[str]]:
+    """The wanted names that stand in each of them, itself among them."""
+    listed = sorted(wanted)
+    whole = "\n".join(listed)
+    starts = [0, *accumulate(len(name) + 1 for name in listed)]
+    inside: dict[str, list[str]] = {name: [] for name in listed}
+    for name in listed:
+        place = whole.find(name)
+        while place >= 0:
+            at = bisect_right(starts, place) - 1
+            inside[listed[at]].append(name)
+            place = whole.find(name, starts[at + 1])
+    return inside
 
 
 def choose_excerpts(
@@ -190,8 +208,8 @@ def _stretches_of(text: str, start: int, here: Sequence[tuple[str, int]]) -> Ite
 def _stretches(line: str, start: int, stop: int) -> Iterator[str]:
     """Stretches of a line around a name, at white space; the whole line where it is short."""
     tokens = [token.span() for token in _TOKEN.finditer(line)]
-    first = max((at for at, (a, _) in enumerate(tokens) if a <= start), default=0)
-    last = min((at for at, (_, b) in enumerate(tokens) if b >= stop), default=len(tokens) - 1)
+    first = max(bisect_right(tokens, start, key=itemgetter(0)) - 1, 0)
+    last = min(bisect_left(tokens, stop, key=itemgetter(1)), len(tokens) - 1)
     whole = [(0, len(tokens) - 1)] if len(line) <= LINE_CHARS else []
     around = ((max(0, first - left), min(len(tokens) - 1, last + right)) for left, right in _STEPS)
     for low, high in dict.fromkeys(chain(whole, around)):
@@ -204,14 +222,14 @@ def _closed(stretch: str) -> str:
     """A stretch without the brackets and quotation marks whose other half was cut off."""
     opened: list[int] = []
     lone: list[int] = []
-    for at, sign in enumerate(stretch):
+    for found in _BRACKET.finditer(stretch):
+        sign, at = found[0], found.start()
         if sign in _BRACKETS:
             opened.append(at)
-        elif sign in _BRACKETS.values():
-            if opened and _BRACKETS[stretch[opened[-1]]] == sign:
-                opened.pop()
-            else:
-                lone.append(at)
+        elif opened and _BRACKETS[stretch[opened[-1]]] == sign:
+            opened.pop()
+        else:
+            lone.append(at)
     lone += opened + [stretch.rfind(mark) for mark in '`"' if stretch.count(mark) % 2]
     if not lone:
         return stretch
