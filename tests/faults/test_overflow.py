@@ -114,7 +114,7 @@ def test_conversation_of_many_windows_meets_no_error_and_loses_nothing(
         assert answered.status == 200, answered.body
     assert len(orjson.dumps(talk.history)) / 4 > 4 * WINDOW_TOKENS, "it has grown far beyond"
     assert int(answered.said("trimmed-tokens")) > 3 * WINDOW_TOKENS
-    trimming.settle()
+    trimming.settle(vectors=False)
     asked = talk.say(QUESTION)
     got = upstream.received[-1].json
     assert asked.status == 200 and FACT in texts(got)
@@ -151,7 +151,7 @@ def test_what_the_user_said_first_stays_and_what_was_cut_comes_back(
     talk.say(FACT)
     for turn in range(30):
         talk.say(f"Turn {turn}: {WORDS * 14}")
-    trimming.settle()
+    trimming.settle(vectors=False)
     assert talk.say(QUESTION).status == 200
     got = upstream.received[-1].json
     assert "this is our log" in own_texts(got) and FACT not in own_texts(got) and FACT in memory_in(got)
