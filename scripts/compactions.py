@@ -6,8 +6,8 @@ Duration of compactions that the proxy answers, and what they leave of a history
 
 A client works with tools, by the Responses API, against a scripted provider; each of its sessions is compacted by a
 trigger, as Codex does it. What it sent before is on the disk and indexed by then but for the request before: a session
-of that length takes hours. Told are the median and the 95th of 100, as the client sees them: in milliseconds, and as a ratio to that
-request, which the provider answers at once and the proxy forwards; and the median processor time of the
+of that length takes hours. Told are the median and the 95th of 100, as the client sees them: in milliseconds, and as a
+ratio to that request, which the provider answers at once and the proxy forwards; and the median processor time of the
 serving process (Linux).
 """
 
