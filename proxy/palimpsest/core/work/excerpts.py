@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
 from operator import itemgetter
 
 from palimpsest.core.work.names import is_number, names, placed
@@ -63,7 +63,7 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
         wanted: names.
         heads: of each message the file that it is from, or "".
     """
-    inside = _inside(wanted)
+    inside = {name: [other for other in wanted if other in name] for name in wanted}
     lines = {at: _lines_of(text, wanted) for at, text in enumerate(texts)}
     found: dict[str, Excerpt] = {}
     for at, start in sorted(_told_lines(lines), reverse=True):
@@ -77,21 +77,6 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
                 head = "" if stretch in heads[at] else heads[at]  # a path is not told under itself
                 found[stretch] = Excerpt(at, place, stretch, held, head)
     return [*found.values()]
-
-
-def _inside(wanted: Set[str]) -> dict[str, list[str]]:
-    """The wanted names that stand in each of them, itself among them."""
-    listed = sorted(wanted)
-    whole = "\n".join(listed)
-    starts = [0, *accumulate(len(name) + 1 for name in listed)]
-    inside: dict[str, list[str]] = {name: [] for name in listed}
-    for name in listed:
-        place = whole.find(name)
-        while place >= 0:
-            at = bisect_right(starts, place) - 1
-            inside[listed[at]].append(name)
-            place = whole.find(name, starts[at + 1])
-    return inside
 
 
 def choose_excerpts(
