@@ -50,17 +50,18 @@ def look(policy: Policy) -> Occupant:
     return Occupant.WRAPPED if said.get("wrapped") else Occupant.OURS
 
 
-def get_json(listen: ListenPolicy, path: str, token: str | None = None) -> Json:
+def get_json(listen: ListenPolicy, path: str, token: str | None = None, seconds: float = LOOK_SECONDS) -> Json:
     """
     Get a path of the proxy: the JSON object in the answer, whatever its status; empty if it is something else.
 
     Args:
         token: the admin token, for paths that want it.
+        seconds: that it may take.
 
     Raises:
         OSError, HTTPException, ValueError: no answer, or not JSON.
     """
-    connection = HTTPConnection(connect_host(listen), listen.port, timeout=LOOK_SECONDS)
+    connection = HTTPConnection(connect_host(listen), listen.port, timeout=seconds)
     try:
         connection.request("GET", path, headers={"authorization": f"Bearer {token}"} if token else {})
         said = json.loads(connection.getresponse().read(ANSWER_BYTES))

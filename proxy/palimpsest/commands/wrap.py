@@ -39,6 +39,9 @@ TOLD_LINES = 5  # of the log, where the proxy does not start
 START_SECONDS = 30.0  # a start takes one; a machine that is busy more
 STOP_SECONDS = 10.0  # beyond what the policy grants to streams: what was heard last is written then
 LOOK_SECONDS = 0.02  # between looks for a proxy that starts
+POLICY_SECONDS = (
+    10.0  # for a proxy that runs to tell its policy: one that has just started loads its API for that first
+)
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what shells return
 
@@ -123,7 +126,8 @@ def as_running(policy: Policy, environment: Mapping[str, str]) -> Policy:
     if not (names_none and policy.listen.port and look(policy) is Occupant.ANOTHER):
         return policy
     try:
-        upstreams = get_json(policy.listen, POLICY_PATH, load.admin_token(environment))["policy"]["upstreams"]
+        told = get_json(policy.listen, POLICY_PATH, load.admin_token(environment), POLICY_SECONDS)
+        upstreams = told["policy"]["upstreams"]
         theirs = policy.model_copy(update={"upstreams": tuple(map(UpstreamPolicy.model_validate, upstreams))})
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return policy  # it tells nobody, or not us
