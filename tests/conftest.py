@@ -26,7 +26,7 @@ from palimpsest.store.journal import Journal
 
 from tests.databases import copied, database_file
 from tests.examples import QUICK, QUICK_EXAMPLES
-from tests.nursery import Nursery
+from tests.fork_server import ForkServer
 from tests.remembered import Past
 from tests.running import Conversation, Proxy, upstream_on_a_thread
 from tests.servers import Server, made, running_server
@@ -112,12 +112,12 @@ def own_server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nursery() -> Iterator[None]:
+def fork_server() -> Iterator[None]:
     """Lets proxies start from one that is loaded."""
-    Proxy.nursery = Nursery()
+    Proxy.fork_server = ForkServer()
     yield
-    Proxy.nursery.close()
-    Proxy.nursery = None
+    Proxy.fork_server.close()
+    Proxy.fork_server = None
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -29,7 +29,7 @@ import yaml
 from palimpsest.domain import Json
 from palimpsest.evaluation.scripted import ScriptedUpstream
 
-from tests.nursery import Forked, Nursery
+from tests.fork_server import Forked, ForkServer
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
@@ -133,7 +133,7 @@ class Proxy:
     """`python -m palimpsest serve` in a process of its own, with its data in one folder, or a database of its own."""
 
     new_database: ClassVar[Callable[[], str] | None] = None  # its URL, with `--store postgres`
-    nursery: ClassVar[Nursery | None] = None  # that starts what nothing special is asked of
+    fork_server: ClassVar[ForkServer | None] = None  # that starts what nothing special is asked of
     databases: ClassVar[dict[Path, str]] = {}  # these URLs, by the data folders of their proxies
 
     def __init__(self, data: Path, upstream_url: str, settings: Json | None = None, **env: str) -> None:
@@ -159,8 +159,8 @@ class Proxy:
         env = os.environ | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "HF_HUB_OFFLINE": "1"} | self.env
         self.log.touch()
         is_plain = not self.under and all(name.startswith("PALIMPSEST_") for name in self.env)
-        if self.nursery is not None and self.hands_over is None and is_plain:
-            self.process = self.nursery.start(words, env, self.log)
+        if self.fork_server is not None and self.hands_over is None and is_plain:
+            self.process = self.fork_server.start(words, env, self.log)
         else:
             self.process = self._started([*self.under, sys.executable, "-m", "palimpsest", *words], env)
         until(self.is_alive, f"the proxy to start, see its log:\n{self.log.read_text()[-2000:]}")

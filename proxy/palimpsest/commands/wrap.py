@@ -39,9 +39,7 @@ TOLD_LINES = 5  # of the log, where the proxy does not start
 START_SECONDS = 30.0  # a start takes one; a machine that is busy more
 STOP_SECONDS = 10.0  # beyond what the policy grants to streams: what was heard last is written then
 LOOK_SECONDS = 0.02  # between looks for a proxy that starts
-POLICY_SECONDS = (
-    10.0  # for a proxy that runs to tell its policy: one that has just started loads its API for that first
-)
+POLICY_SECONDS = 10.0  # for a proxy to tell its policy: one that has just started loads its API for that first
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what shells return
 

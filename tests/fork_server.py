@@ -1,7 +1,7 @@
 """
 Processes of `python -m palimpsest` that begin with its modules and its tokens loaded, by forking one that has them.
 
-That takes half of a start's three seconds of processor time, and a slow run starts some hundred proxies. All else is as
+A start takes five seconds of processor time, its other processes included, and two to three like this. All else is as
 if Python had started anew: whatever sets more than our own settings in the environment, or needs another command around
 it, is to start so.
 """
@@ -25,7 +25,7 @@ LOADED = ("palimpsest.app", "palimpsest.edge.loop", "palimpsest.edge.http")  # w
 TICK_SECONDS = 0.02  # between two looks whether a process has ended
 
 
-class Nursery:
+class ForkServer:
     """The process that is forked, from the outside; starts when it is first asked."""
 
     def __init__(self) -> None:
@@ -65,14 +65,14 @@ class Nursery:
 class Forked:
     """A process that was forked; asked as a `subprocess.Popen` is."""
 
-    def __init__(self, nursery: Nursery, pid: int) -> None:
-        self._nursery = nursery
+    def __init__(self, fork_server: ForkServer, pid: int) -> None:
+        self._fork_server = fork_server
         self.pid = pid
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
         if self.returncode is None:
-            self.returncode = self._nursery.ask(self.pid)
+            self.returncode = self._fork_server.ask(self.pid)
         return self.returncode
 
     def wait(self, timeout: float) -> int:
