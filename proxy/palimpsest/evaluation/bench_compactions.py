@@ -22,7 +22,7 @@ from palimpsest.evaluation import running
 from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.report import Report, Table, progress
 from palimpsest.evaluation.running import RunningProxy
-from palimpsest.evaluation.score import BlockText
+from palimpsest.evaluation.score import count_evidence
 from palimpsest.evaluation.scripted import Reply
 
 MODEL = "gpt-4o"
@@ -90,9 +90,7 @@ async def measure(proxy: RunningProxy, talk: Conversation, compactions: int) -> 
         texts = [talk.messages[index].content for index in gold]
         _, got = await proxy.respond([*items, _asking(question.text)], "?", **asking)
         for what, text in ((ITEM, _text(seen)), (WITH, _text(got))):
-            evidence = BlockText(text).evidence(texts)
-            told.found[f"{what}, any"].append(float(evidence.any))
-            told.found[f"{what}, all"].append(float(evidence.all))
+            count_evidence(told.found, what, text, texts)
     return told
 
 

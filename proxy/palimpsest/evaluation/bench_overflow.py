@@ -26,7 +26,7 @@ from palimpsest.evaluation import running
 from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.report import Report, Table, progress
 from palimpsest.evaluation.running import Forwarded, RunningProxy
-from palimpsest.evaluation.score import BlockText
+from palimpsest.evaluation.score import count_evidence
 from palimpsest.evaluation.scripted import Reply
 from palimpsest.evaluation.scripted.reply import CHARS_PER_TOKEN
 from palimpsest.evaluation.scripted.rules import violations
@@ -194,9 +194,7 @@ async def _ask(
         told.asked += 1
         texts = [talk.messages[at].content for at in gold]
         for what, text in ((OWN, own), (WITH, whole), (CLIENT, _text(compacted))):
-            evidence = BlockText(text).evidence(texts)
-            told.found[f"{what}, any"].append(float(evidence.any))
-            told.found[f"{what}, all"].append(float(evidence.all))
+            count_evidence(told.found, what, text, texts)
 
 
 def _text(got: Forwarded) -> str:

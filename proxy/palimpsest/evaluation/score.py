@@ -82,3 +82,10 @@ def literal(answer: str | None, category: str, question: str, conversation: Bloc
 
 def _runs(words: Sequence[str]) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(words[at : at + RUN_WORDS]) for at in range(len(words) - RUN_WORDS + 1))
+
+
+def count_evidence(found: dict[str, list[float]], what: str, text: str, texts: Sequence[str]) -> None:
+    """Add whether a text holds any and all of the evidence (`texts`) to the lists `WHAT, any` and `WHAT, all`."""
+    evidence = BlockText(text).evidence(texts)
+    found[f"{what}, any"].append(float(evidence.any))
+    found[f"{what}, all"].append(float(evidence.all))
