@@ -23,7 +23,7 @@ from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from palimpsest.domain import Query, Reach
+from palimpsest.domain import Head, Json, Query, Reach
 from palimpsest.evaluation.datasets import read
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.index.passage_tables import PassageTables
@@ -35,13 +35,14 @@ from palimpsest.telemetry.metrics import Metrics
 from scripts.store_cost import processor_seconds
 from tests.remembered import DIMENSIONS, WordEmbedder
 from tests.servers import ADMIN, Server, running_server
-from tests.talking import Talk, assistant, record, user
+from tests.talking import Talk, assistant, heard, newest, record, user
 
 TENANTS, SMALL_TURNS, LARGE_TURNS = 20, 40, 800  # of these tenants the last is large
 TURNS = 20  # of a conversation
 SEGMENT = 1 << 14  # ids move by so many, so that lists of passages keep their segments
 TRIES = 100
 WRITE_SECONDS = 20.0
+TOGETHER = (1, 32)  # tenants whose turns are written in one transaction, as where they come at the same time
 COLD_TRIES = 5
 AT_ONCE = 1_000  # messages of one request
 
@@ -99,6 +100,24 @@ async def say(archive: Archive, tenant: str, turns: int, texts: Callable[[], str
             await talk.say(texts(), texts())
 
 
+async def say_together(archive: Archive, tenants: Sequence[str], texts: Callable[[], str]) -> None:
+    """A conversation of each tenant, the turns of all in the same transactions."""
+    histories: list[tuple[Json, ...]] = [()] * len(tenants)
+    heads: list[Head | None] = [None] * len(tenants)
+    for _ in range(TURNS):
+        histories = [(*history, user(texts())) for history in histories]
+        asked = [
+            record(history, head, tenant=tenant, conversation="c-new")
+            for history, head, tenant in zip(histories, heads, tenants, strict=True)
+        ]
+        await archive.journal.write(asked)
+        answers = [texts() for _ in tenants]
+        await archive.journal.write(answers=[heard(one, answer) for one, answer in zip(asked, answers, strict=True)])
+        histories = [(*history, assistant(answer)) for history, answer in zip(histories, answers, strict=True)]
+        newest_two = zip(histories, tenants, strict=True)
+        heads = [await newest(archive.journal, history[-2:], tenant) for history, tenant in newest_two]
+
+
 async def timed(work: Callable[[int], Awaitable[object]], tries: int) -> str:
     """The median and the 95th percentile of some calls, in milliseconds."""
     spent = []
@@ -141,11 +160,15 @@ async def large(server: Server, copies: int, texts: Callable[[], str], questions
         spent_seconds = time.monotonic() - began
         told(f"{turns:,} turns of {tenants:,} tenants in {spent_seconds:.0f} s; {size / turns:,.0f} bytes a turn")
         told("; ".join(f"{name} {table / turns:,.0f}" for name, table in server.rows(url, LARGEST)))
-        written, began = 0, time.monotonic()
-        while time.monotonic() - began < WRITE_SECONDS:
-            await say(archive, f"t-{written % TENANTS}/{written % copies}", TURNS, texts)
-            written += TURNS
-        told(f"one writer: {written / (time.monotonic() - began):.0f} turns a second, each in two transactions")
+        for together in TOGETHER:
+            written, began = 0, time.monotonic()
+            while time.monotonic() - began < WRITE_SECONDS:
+                numbers = range(written, written + together)
+                tenants = [f"t-{number % TENANTS}/{number % copies}" for number in numbers]
+                await say_together(archive, tenants, texts)
+                written += TURNS * together
+            rate = written / (time.monotonic() - began)
+            told(f"one writer, {together} tenants in a transaction, two for a turn: {rate:.0f} turns a second")
 
         def asks(seed: Callable[[int], int], archive: Archive) -> Callable[[int], Awaitable[object]]:
             recall = archive.recall()
