@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from palimpsest.core.block.fact_lines import told_statements, told_value
+from palimpsest.core.block.fact_lines import newest_value, stated_in_blocks
 from palimpsest.core.conversation import (
     Foreseen,
     Lookup,
@@ -591,9 +591,9 @@ def test_whatever_happens_blocks_are_repeated_as_they_were_and_nothing_is_told_t
         if decision.block is None:
             continue
         said[carriers[decision.anchor].text] = decision.block.text
-        before = told_statements(stored.block.text for stored in decision.replayed.visible)
-        for statement, holds in told_statements([decision.block.text]).items():
-            is_overruled = " home: " in statement and not statement.endswith(f": {told_value(HOME.fact, before)}")
+        before = stated_in_blocks(stored.block.text for stored in decision.replayed.visible)
+        for statement, holds in stated_in_blocks([decision.block.text]).items():
+            is_overruled = " home: " in statement and not statement.endswith(f": {newest_value(HOME.fact, before)}")
             assert before.get(statement) is not holds or is_overruled
         lines = [line for line in decision.block.text.splitlines() if line.startswith("fact: ")]
         assert sum(len(f"{line}\n") // CHARS_PER_TOKEN for line in lines) <= USE.facts.tokens

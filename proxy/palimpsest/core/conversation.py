@@ -402,7 +402,7 @@ def _current_facts(facts: FactQuery) -> Generator[Lookup, Any, CurrentFacts | No
 
 def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, current: CurrentFacts) -> Decision:
     """Tell facts in front of what the block quotes, or in a block of their own, where they fit into the window."""
-    from palimpsest.core.block.fact_lines import told_statements, with_facts
+    from palimpsest.core.block.fact_lines import stated_in_blocks, with_facts
     from palimpsest.core.facts.choice import FactChoice, FactRequest, choose_facts
 
     diagnosis, block, reading, lineage = decision.diagnosis, decision.block, decision.sent, decision.lineage
@@ -410,17 +410,17 @@ def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, current: Cur
         return decision
     chat, now = reading.chat, diagnosis.pressure
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
-    telling = FactRequest(
+    request = FactRequest(
         decision.conversation,
         is_whole=not facts.since,
         is_answered=block is not None and block.kind is BlockKind.RECALL,
-        statements=told_statements(stored.block.text for stored in decision.replayed.visible),
+        statements=stated_in_blocks(stored.block.text for stored in decision.replayed.visible),
         visible=frozenset(chain(reading.history_fulls, held)),
         quoted=block.occurrences if block else (),
         question=newest_question(chat, rules.signals.asides),
-        tells_all=rules.policy.facts.policy == "all",
+        includes_all=rules.policy.facts.policy == "all",
     )
-    chosen = choose_facts(current, telling, rules.policy.facts.tokens, lambda text: rules.count(text, chat.model))
+    chosen = choose_facts(current, request, rules.policy.facts.tokens, lambda text: rules.count(text, chat.model))
     decision = replace(decision, fact_choice=chosen)
     if not chosen.lines:
         return decision

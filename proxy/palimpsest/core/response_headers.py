@@ -31,7 +31,7 @@ def headers_of(decision: Decision, turn_id: str, note: Note | None) -> Headers:
         added_tokens=str(added.tokens),
         added_share=f"{added.share:.2f}",
         recalled=str(len(decision.block.occurrences) if decision.block else 0),
-        facts=str(told) if (told := _facts_told(decision)) else "",
+        facts=str(_fact_count(decision) or ""),
         trimmed_tokens=str(decision.view.trimmed_tokens) if decision.view else "",
         would_trim_tokens=str(decision.would_trim_tokens or ""),
         reply_tokens=str(decision.reply_tokens or ""),
@@ -51,8 +51,8 @@ def log_fields(decision: Decision, turn_id: str, note: Note | None) -> LogFields
     fields |= {"conversation": decision.conversation, "role": lineage.role.value, "history": lineage.event.value}
     if added.tokens:
         fields |= {"added_tokens": added.tokens, "added_share": round(added.share, 3)}
-    if told := _facts_told(decision):
-        fields["facts"] = told
+    if facts := _fact_count(decision):
+        fields["facts"] = facts
     if decision.view is not None:
         fields["trimmed_tokens"] = decision.view.trimmed_tokens
     if decision.would_trim_tokens:
@@ -73,7 +73,7 @@ def cost_fields(cost: Cost) -> Mapping[str, str | int]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _facts_told(decision: Decision) -> int:
+def _fact_count(decision: Decision) -> int:
     return len(decision.fact_choice.lines) if decision.fact_choice else 0
 
 

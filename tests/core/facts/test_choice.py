@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
 import pytest
-from palimpsest.core.block.fact_lines import told_statements, with_facts
+from palimpsest.core.block.fact_lines import stated_in_blocks, with_facts
 from palimpsest.core.facts.choice import LAG_SECONDS, FactChoice, FactRequest, choose_facts
 from palimpsest.domain import CurrentFact, CurrentFacts, Fact, FactCategory, Stated
 
@@ -28,15 +28,15 @@ def said(
     quoted: Collection[int] = (),
     question: str = "",
     room_tokens: int = 1000,
-    tells_all: bool = False,
+    includes_all: bool = False,
 ) -> FactChoice:
     held = CurrentFacts(facts, tuple(one.fact for one in ended), since)
-    telling = FactRequest("c-now", is_whole, is_answered, statements or {}, visible, quoted, question, tells_all)
-    return choose_facts(held, telling, room_tokens, len)
+    request = FactRequest("c-now", is_whole, is_answered, statements or {}, visible, quoted, question, includes_all)
+    return choose_facts(held, request, room_tokens, len)
 
 
 def told_in(found: FactChoice) -> Mapping[str, bool]:
-    return told_statements([with_facts(None, found.lines, found.sources).text])
+    return stated_in_blocks([with_facts(None, found.lines, found.sources).text])
 
 
 def test_all_that_stand_are_told_once() -> None:
@@ -56,9 +56,9 @@ def test_what_the_model_sees_is_not_told() -> None:
 
 def test_where_all_are_told_nothing_is_left_out_but_what_a_block_tells() -> None:
     port = standing(fact("port", "4711"), 1000)
-    found = said(HOME, port, is_answered=True, visible={1000}, quoted=[10], tells_all=True)
+    found = said(HOME, port, is_answered=True, visible={1000}, quoted=[10], includes_all=True)
     assert {*found.ids} == {HOME.fact.id, port.fact.id}
-    assert said(HOME, statements=told_in(found), tells_all=True).left_out == {"told before": 1}
+    assert said(HOME, statements=told_in(found), includes_all=True).left_out == {"told before": 1}
 
 
 def test_later_only_what_is_new_is_told() -> None:
@@ -106,7 +106,7 @@ def test_value_that_came_back_is_told_again() -> None:
     home, moved = fact("home", "Lisbon"), fact("home", "Graz")
     blocks = [with_facts(None, said(standing(one)).lines, ()).text for one in (home, moved)]
     graz = Stated("f-home-Graz", "Graz")
-    assert said(standing(home, earlier=(graz,)), statements=told_statements(blocks)).lines == (
+    assert said(standing(home, earlier=(graz,)), statements=stated_in_blocks(blocks)).lines == (
         "fact: user home: Lisbon (said 2026-05-02, was Graz)\n",
     )
 
@@ -121,7 +121,7 @@ def test_told_fact_that_is_over_no_longer_holds() -> None:
     before = told_in(said(HOME))
     found = said(ended=[HOME], is_whole=False, statements=before)
     assert found.lines == ("fact: user home: Lisbon (no longer holds)\n",)
-    both = told_statements([with_facts(None, said(HOME).lines, ()).text, with_facts(None, found.lines, ()).text])
+    both = stated_in_blocks([with_facts(None, said(HOME).lines, ()).text, with_facts(None, found.lines, ()).text])
     assert said(ended=[HOME], statements=both).lines == ()
     assert said(ended=[HOME]).lines == ()  # nobody was told
     assert said(standing(fact("home", "Graz")), ended=[HOME], statements=before).reasons == ("changed",)

@@ -5,8 +5,8 @@ Facts as lines of a block: one for each, in front of the messages that the block
     fact: port: 5433 (said 2026-05-03, was 5432)
     fact: user allergic to: nuts (no longer holds)
 
-What blocks of before have told is read from these lines: they are repeated byte for byte, and so say best what the
-model sees. A quoted message cannot pass for such a line, whatever it says: messages stand behind the first day.
+What earlier blocks stated is read from these lines: they are repeated byte for byte, and so say best what the model
+sees. A quoted message cannot pass for such a line, whatever it says: messages stand behind the first day.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _FLAT = str.maketrans("()", "[]")  # in what stands between our own brackets
 
 def statement(fact: Fact) -> str:
     """
-    What a fact says, in one line; the same fact says the same wherever it is told.
+    What a fact says, in one line; the same fact says the same in every block.
 
-    A value that names its slot itself ("decided to ...") is not told it twice.
+    A value that names its slot itself ("decided to ...") does not repeat it.
     """
-    said = as_told(fact.value)
+    said = printed_value(fact.value)
     return f"{ROLE}{said}" if said.lower().startswith(f"{fact.slot.lower()} ") else f"{_head(fact)}{said}"
 
 
-def as_told(value: str) -> str:
-    """A value as it stands in a line."""
+def printed_value(value: str) -> str:
+    """A value as it is printed in a line."""
     return _short(value, VALUE_CHARS)
 
 
-def told_line(fact: Fact, earlier: str = "") -> str:
+def fact_line(fact: Fact, earlier: str = "") -> str:
     """
     A fact that holds, as a line of a block.
 
@@ -63,12 +63,12 @@ def ended_line(fact: Fact) -> str:
     return f"{statement(fact)} ({ENDED})\n"
 
 
-def told_statements(blocks: Iterable[str]) -> Mapping[str, bool]:
+def stated_in_blocks(blocks: Iterable[str]) -> Mapping[str, bool]:
     """
-    The statements that blocks have told, in the order of the request.
+    The statements that stand in blocks, in the order of the request.
 
     Returns:
-        Whether each still holds, as the last block says that tells it.
+        Whether each still holds, as the last block that states it says.
     """
     found: dict[str, bool] = {}
     for text in blocks:
@@ -76,13 +76,13 @@ def told_statements(blocks: Iterable[str]) -> Mapping[str, bool]:
             if not line.startswith(ROLE):
                 break
             if tail := _TAIL.search(line):
-                found.pop(line[: tail.start()], None)  # the order says which was told last
+                found.pop(line[: tail.start()], None)  # the order says which was stated last
                 found[line[: tail.start()]] = not tail["ended"]
     return found
 
 
-def told_value(fact: Fact, statements: Mapping[str, bool]) -> str:
-    """The value that was told last for the slot of a fact, as it was printed; "" where none was."""
+def newest_value(fact: Fact, statements: Mapping[str, bool]) -> str:
+    """The newest printed value of the slot of a fact; "" where blocks state none."""
     head = _head(fact)
     return next((said[len(head) :] for said in reversed(tuple(statements)) if said.startswith(head)), "")
 
