@@ -34,7 +34,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from palimpsest.core.recall import relevance
 from palimpsest.core.recall.ranking import rank
-from palimpsest.core.recall.relevance import help_signals, is_talk, passage_signals
+from palimpsest.core.recall.relevance import help_signals, names_speakers, passage_signals
 from palimpsest.domain import Query, Reach
 from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation import palimpsest, vectors
@@ -110,7 +110,7 @@ async def ask(
             answers = np.isin(table.occurrences[ranked.rows], [occurrences[at] for at in gold]).astype(float)
             signals = passage_signals(table, asked, ranked)
             help = help_signals(table, asked, signals, np.full(len(answers), 0.01))
-            of_speakers = is_talk(table, ranked)
+            of_speakers = names_speakers(table, ranked)
             seen = {name: float(value[0]) for name, value in help.items()}
             by_words = asked.cosines is None
             rows.append(Row(group, kind, conversation.id, by_words, of_speakers, signals, answers, seen))

@@ -52,7 +52,7 @@ def _check_server(given: argparse.Namespace, policy: Policy) -> int:
     store = policy.store
     with terminal.console(is_aside=True).status("opening") as status:
         found = examination_of_server(store.url, store.password_file, lambda doing: status.update(f"examining {doing}"))
-    _tell(found)
+    _print_findings(found)
     return FAILED if found.findings else DONE
 
 
@@ -62,7 +62,7 @@ async def _examine(given: argparse.Namespace, path: Path, status: Status) -> int
     from palimpsest.store.erasure.consistency import ERASING
 
     found = await check(path, lambda doing: status.update(f"examining {doing}"))
-    _tell(found)
+    _print_findings(found)
     if not (given.repair and found.findings):
         return FAILED if found.findings else DONE
     if ERASING & {finding.repair for finding in found.findings}:
@@ -75,15 +75,15 @@ async def _examine(given: argparse.Namespace, path: Path, status: Status) -> int
     found = await check(path, lambda doing: status.update(f"examining {doing} again"))
     out = terminal.console()
     out.print("\nafter the repair:")
-    _tell(found)
+    _print_findings(found)
     if found.findings:
         return FAILED
     out.print("a running proxy, or palimpsest index, makes the vectors again")
     return DONE
 
 
-def _tell(found: Examination) -> None:
-    """Print findings, what would repair them, and what was examined."""
+def _print_findings(found: Examination) -> None:
+    """Print the findings and their repairs, or what was examined if there are none."""
     out = terminal.console()
     for finding in found.findings:
         out.print(terminal.safe(f"{finding.count:,} {finding.words}"))

@@ -136,6 +136,7 @@ def _is_meant(given: argparse.Namespace, preview: Preview | None, missing: str) 
 
 
 def _unretire(given: argparse.Namespace) -> int:
+    """Undo a retirement; without an id, list those that can be undone."""
     from palimpsest.console import offline
 
     out, aside = terminal.console(), terminal.console(is_aside=True)

@@ -13,7 +13,7 @@ from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
 from palimpsest.domain import Json
-from palimpsest.edge.self_description import installation
+from palimpsest.edge.self_description import installation_hash
 from palimpsest.settings.policy import ListenPolicy, Policy
 
 LOOK_SECONDS = 2.0  # a proxy answers in milliseconds; a program that says nothing is not one
@@ -45,7 +45,7 @@ def look(policy: Policy) -> Occupant:
         return Occupant.FOREIGN
     if "palimpsest" not in said:
         return Occupant.FOREIGN
-    if said["palimpsest"] != installation(policy):
+    if said["palimpsest"] != installation_hash(policy):
         return Occupant.ANOTHER
     return Occupant.WRAPPED if said.get("wrapped") else Occupant.OURS
 

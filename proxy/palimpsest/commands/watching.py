@@ -32,23 +32,23 @@ def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
         raise PolicyError("--watch: must be more than 0 seconds")
     out = terminal.console()
     seen: deque[MetricsSample] = deque()
-    said = _look(policy, seen)
-    if isinstance(said, str):
-        out.print(terminal.safe(said))
+    result = _look(policy, seen)
+    if isinstance(result, str):
+        out.print(terminal.safe(result))
         return FAILED
     try:
         time.sleep(min(seconds, FIRST_SECONDS))
-        said = _look(policy, seen)
+        result = _look(policy, seen)
         while as_json or not out.is_terminal:
             if as_json:
-                shown = {"error": said} if isinstance(said, str) else said.as_json()
+                shown = {"error": result} if isinstance(result, str) else result.as_json()
                 out.print(json.dumps(shown), soft_wrap=True)
             else:
-                out.print(view(address(policy.listen), said))
+                out.print(view(address(policy.listen), result))
             sys.stdout.flush()  # whoever reads a pipe gets each look at once
             time.sleep(seconds)
-            said = _look(policy, seen)
-        with Live(view(address(policy.listen), said), console=out, auto_refresh=False, screen=True) as live:
+            result = _look(policy, seen)
+        with Live(view(address(policy.listen), result), console=out, auto_refresh=False, screen=True) as live:
             while True:
                 time.sleep(seconds)
                 live.update(view(address(policy.listen), _look(policy, seen)), refresh=True)
@@ -59,7 +59,7 @@ def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
 def _look(policy: Policy, seen: deque[MetricsSample]) -> Figures | str:
     """Read the metrics, and return the figures of the last minute, or why there are none."""
     try:
-        status, text = _metrics(policy)
+        status, text = _fetch_metrics(policy)
     except (OSError, HTTPException) as cause:
         return f"{address(policy.listen)} does not answer ({cause or type(cause).__name__}); --port names another one"
     if status != OK:
@@ -70,8 +70,8 @@ def _look(policy: Policy, seen: deque[MetricsSample]) -> Figures | str:
     return figures(seen[0], seen[-1])
 
 
-def _metrics(policy: Policy) -> tuple[int, str]:
-    """Status and text of the proxy's metrics."""
+def _fetch_metrics(policy: Policy) -> tuple[int, str]:
+    """Fetch the proxy's metrics: HTTP status and text."""
     connection = HTTPConnection(connect_host(policy.listen), policy.listen.port, timeout=LOOK_SECONDS)
     token = load.admin_token(os.environ)
     try:
@@ -82,43 +82,43 @@ def _metrics(policy: Policy) -> tuple[int, str]:
         connection.close()
 
 
-def view(address: str, said: Figures | str) -> RenderableType:
+def view(address: str, result: Figures | str) -> RenderableType:
     """The figures as a screen, or why there are none."""
-    return terminal.fields([("proxy", address), *([("error", said)] if isinstance(said, str) else _rows(said))])
+    return terminal.fields([("proxy", address), *([("error", result)] if isinstance(result, str) else _rows(result))])
 
 
-def _rows(said: Figures) -> Iterable[tuple[str, str]]:
+def _rows(now: Figures) -> Iterable[tuple[str, str]]:
     """Live figures as names and values in words."""
-    yield "over", f"{said.seconds:g} s"
-    yield "requests", f"{said.requests_per_second:g} a second" + _share_text(said.failed_share, "failed")
-    yield "blocks", _share_text(said.block_share, "of requests got one", "") or "none asked for"
+    yield "over", f"{now.seconds:g} s"
+    yield "requests", f"{now.requests_per_second:g} a second" + _share_text(now.failed_share, "failed")
+    yield "blocks", _share_text(now.block_share, "of requests got one", "") or "none asked for"
     yield (
         "added",
-        f"{said.added_tokens_per_second:g} tokens a second" + _share_text(said.added_share, "of the clients' own"),
+        f"{now.added_tokens_per_second:g} tokens a second" + _share_text(now.added_share, "of the clients' own"),
     )
-    yield "quoted", _share_text(said.quoted_share, "of the passages shown", "")
-    yield "cache", _share_text(said.cache_read_share, "of prompt tokens read from it", "")
-    yield "memory", _latency_text(said.memory_p50_ms, said.memory_p95_ms)
-    yield "recall", _latency_text(said.recall_p50_ms, said.recall_p95_ms)
-    lost = _share_text(said.write_gap, "of answers lost in writing", "") + _share_text(said.retrieval_gap, "in recall")
+    yield "quoted", _share_text(now.quoted_share, "of the passages shown", "")
+    yield "cache", _share_text(now.cache_read_share, "of prompt tokens read from it", "")
+    yield "memory", _latency_text(now.memory_p50_ms, now.memory_p95_ms)
+    yield "recall", _latency_text(now.recall_p50_ms, now.recall_p95_ms)
+    lost = _share_text(now.write_gap, "of answers lost in writing", "") + _share_text(now.retrieval_gap, "in recall")
     yield "probes", lost
     yield (
         "archive",
-        f"{said.archive_lag_seconds:g} s behind; {said.queued_turns:,} turns wait, {_bytes(said.queue_bytes)}",
+        f"{now.archive_lag_seconds:g} s behind; {now.queued_turns:,} turns wait, {_bytes(now.queue_bytes)}",
     )
-    yield "to be indexed", f"{said.pending:,}"
-    yield "turns lost", f"{said.turns_lost:,}"
-    yield "faults", f"{said.faults:,}"
-    if not said.memory_on:
+    yield "to be indexed", f"{now.pending:,}"
+    yield "turns lost", f"{now.turns_lost:,}"
+    yield "faults", f"{now.faults:,}"
+    if not now.memory_on:
         yield "store", "memory is off (memory.mode)"
         return
-    if said.switched_off:
+    if now.switched_off:
         yield "switched off", "for everybody: palimpsest enable switches it on"
-    elif said.tenants_switched_off:
-        yield "switched off", f"for {said.tenants_switched_off:,} tenants: palimpsest stats names them"
-    yield "store", "works" if said.store_up else "fails: /readyz says why"
-    yield "model", "loaded" if said.embedder_ready else "not loaded: recall goes by words alone"
-    yield "policy", f"generation {said.policy_generation}"
+    elif now.tenants_switched_off:
+        yield "switched off", f"for {now.tenants_switched_off:,} tenants: palimpsest stats names them"
+    yield "store", "works" if now.store_up else "fails: /readyz says why"
+    yield "model", "loaded" if now.embedder_ready else "not loaded: recall goes by words alone"
+    yield "policy", f"generation {now.policy_generation}"
 
 
 def _share_text(share: float | None, what: str, before: str = ", ") -> str:

@@ -35,7 +35,7 @@ from palimpsest.upstream.routing import serving
 LOG_FILE = "wrap.log"
 LOG_MODE = 0o600
 LOG_BYTES = 1_000_000  # then it begins anew: weeks of starts and stops
-TOLD_LINES = 5  # of the log, where the proxy does not start
+SHOWN_LINES = 5  # of the log, where the proxy does not start
 START_SECONDS = 30.0  # a start takes one; a machine that is busy more
 STOP_SECONDS = 10.0  # beyond what the policy grants to streams: what was heard last is written then
 LOOK_SECONDS = 0.02  # between looks for a proxy that starts
@@ -124,8 +124,8 @@ def as_running(policy: Policy, environment: Mapping[str, str]) -> Policy:
     if not (names_none and policy.listen.port and look(policy) is Occupant.ANOTHER):
         return policy
     try:
-        told = get_json(policy.listen, POLICY_PATH, load.admin_token(environment), POLICY_SECONDS)
-        upstreams = told["policy"]["upstreams"]
+        answer = get_json(policy.listen, POLICY_PATH, load.admin_token(environment), POLICY_SECONDS)
+        upstreams = answer["policy"]["upstreams"]
         theirs = policy.model_copy(update={"upstreams": tuple(map(UpstreamPolicy.model_validate, upstreams))})
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return policy  # it tells nobody, or not us
@@ -286,7 +286,7 @@ def _await(process: subprocess.Popen[bytes], policy: Policy, log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while look(policy) is not Occupant.WRAPPED:
         if process.poll() is not None:
-            said = " ".join(log.read_text(errors="replace").splitlines()[-TOLD_LINES:])
+            said = " ".join(log.read_text(errors="replace").splitlines()[-SHOWN_LINES:])
             raise MemoryFault(f"starting the proxy at {address(policy.listen)}: it exited: {said or f'see {log}'}")
         if time.monotonic() > deadline:
             raise MemoryFault(f"starting the proxy at {address(policy.listen)}: no answer yet; see {log}")

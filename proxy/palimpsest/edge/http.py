@@ -18,7 +18,7 @@ from palimpsest.wire.refusal import openai
 
 HEAD_SECONDS = 60.0  # from a connection, or a request's first byte, to the end of its headers; nginx waits as long
 SILENCE_SECONDS = 60.0  # between two pieces of a body, however long all of it takes; nginx again
-LOOKS = 2  # in either of these, per connection: it may last half as long again, and costs next to nothing
+CHECKS = 2  # in either timeout, which may thus last half as long again
 LAST_SECONDS = 0.3  # between a stop and the end of a connection without a request: one may be on its way
 HEAD_BYTES = 256 * 1024  # request line and headers; nginx takes 32 kB, Node 16, and what is larger no provider reads
 
@@ -69,7 +69,7 @@ class Connection(HttpToolsProtocol):
         self.room: Room = getattr(self.loop, "room", None) or BOUNDLESS
         self.room.enter(self)
         self._began_at = self._heard_at = self.loop.time()
-        self._watch_on()
+        self._schedule_check()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._watch is not None:
@@ -141,11 +141,11 @@ class Connection(HttpToolsProtocol):
     def _await_head(self) -> None:
         self._is_in_head, self._head_bytes, self._began_at = True, 0, self._heard_at
 
-    def _watch_on(self) -> None:
-        self._watch = self.loop.call_later(min(self.head_seconds, self.silence_seconds) / LOOKS, self._look)
+    def _schedule_check(self) -> None:
+        self._watch = self.loop.call_later(min(self.head_seconds, self.silence_seconds) / CHECKS, self._close_stalled)
 
-    def _look(self) -> None:
-        """Close the connection of a client that stopped in the middle of a request."""
+    def _close_stalled(self) -> None:
+        """Close the connection if its client has stopped in the middle of a request, or check again later."""
         if self._is_switched or self.transport.is_closing():
             return
         now = self.loop.time()
@@ -157,7 +157,7 @@ class Connection(HttpToolsProtocol):
             log.info("a client stopped in the middle of a request; its connection is closed")
             self.transport.close()
         else:
-            self._watch_on()
+            self._schedule_check()
 
     def _refuse_head(self) -> None:
         body = openai(431, "headers_too_large", f"the headers are larger than {HEAD_BYTES} bytes; send less")

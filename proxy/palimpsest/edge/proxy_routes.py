@@ -270,7 +270,7 @@ async def _answer(
     sending = send(outgoing.headers, outgoing.body)
     del outgoing
     if compacts is not None:
-        return await _compaction(sending, compacts, relay)
+        return await _compact(sending, compacts, relay)
     answer = await sending
     if without is None or sent is None:
         return answer
@@ -290,10 +290,10 @@ async def _answer(
     return await send(*sent)
 
 
-async def _compaction(
+async def _compact(
     sending: Awaitable[UpstreamAnswer], compacts: Callable[[], Awaitable[Prepared | None]], relay: Relay
 ) -> UpstreamAnswer:
-    """The upstream's compaction, or ours where it has none."""
+    """The upstream's answer to a compaction request, or our own if the upstream cannot compact."""
     try:
         answer = await sending
     except NotServed:

@@ -15,11 +15,11 @@ FINGERPRINT_CHARS = 16  # 64 bits: enough to tell the installations of one machi
 
 def self_description(policy: Policy, environment: Mapping[str, str]) -> Json:
     """What `/healthz` reports besides being alive: enough to tell proxies apart, and nothing of their contents."""
-    return {"palimpsest": installation(policy), "wrapped": WRAPPED_BY_ENV in environment}
+    return {"palimpsest": installation_hash(policy), "wrapped": WRAPPED_BY_ENV in environment}
 
 
-def installation(policy: Policy) -> str:
-    """A hash of data folder, server and upstreams: `wrap` never uses a proxy with another memory or provider."""
+def installation_hash(policy: Policy) -> str:
+    """A hash of data folder, memory server and upstreams; `wrap` only uses a proxy that has the same."""
     settings = [str(policy.data.resolve()), [upstream.model_dump(mode="json") for upstream in policy.upstreams]]
     settings += [policy.server.url] if policy.server.url else []
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:FINGERPRINT_CHARS]

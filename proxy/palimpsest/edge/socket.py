@@ -1,8 +1,8 @@
 """
 A WebSocket with memory: requests of the Responses API (`response.create`) are prepared as over HTTP, and answers heard.
 
-Everything else passes as it comes, also what the provider says: only the end of an answer waits for the archive, as of
-any stream. Extensions are not agreed on, so that both sides can be read; pings, sizes and closing stay between the two.
+Everything else is passed on unchanged, in both directions; only the end of an answer waits for the archive, as with any
+stream. Extensions are not negotiated, so that both directions can be read; pings, sizes and closing are the ends' own.
 """
 
 from __future__ import annotations
@@ -78,17 +78,17 @@ class SocketMemory:
                 await self._state.check_body(request)
             prepared = await self._preparer.prepare(request, responses)
         except (RequestRefused, CompactionRefused) as refused:
-            return b"", _error(refused.http_status, refused.code, str(refused))
+            return b"", _error_frame(refused.http_status, refused.code, str(refused))
         log.info("a request over a WebSocket", **prepared.log_fields)
         if prepared.listen is not None:
             listener = GuardedListener(partial(prepared.listen, 200, _STREAM))
             if prepared.answer is not None:
-                said = [*events_in(*prepared.answer)]
-                for event in said:
+                events = [*events_in(*prepared.answer)]
+                for event in events:
                     listener.feed(_event(event))
                 listener.finish(Ending.COMPLETE)
                 await listener.committed()
-                return b"", b"".join(map(text_frame, said))
+                return b"", b"".join(map(text_frame, events))
             self._answers.append(listener)
         if prepared.body == text:
             return piece.raw, b""
@@ -97,9 +97,9 @@ class SocketMemory:
     async def from_upstream(self, piece: Piece) -> tuple[bytes, bytes]:
         """A message of the provider's, unchanged, once it may be passed on."""
         if piece.text is not None and self._answers:
-            heard = _event(piece.text)
+            event = _event(piece.text)
             is_error = _ERROR in piece.text and object_in(piece.text).get("type") == "error"
-            if is_error or self._answers[0].feed(heard) < len(heard):
+            if is_error or self._answers[0].feed(event) < len(event):
                 listener = self._answers.popleft()
                 listener.finish(Ending.UNANSWERED if is_error else Ending.COMPLETE)
                 await listener.committed()
@@ -125,23 +125,23 @@ async def converse(scope: Scope, answer: UpgradedAnswer, memory: SocketMemory, l
     if client.is_closing() or answer.transport.is_closing():
         client.close()
         return
-    theirs = _Side(client, memory.from_client, limit_bytes)
-    ours = _Side(answer.transport, memory.from_upstream, limit_bytes)
-    theirs.join(ours)
-    ours.join(theirs)
+    client_side = _Side(client, memory.from_client, limit_bytes)
+    upstream_side = _Side(answer.transport, memory.from_upstream, limit_bytes)
+    client_side.join(upstream_side)
+    upstream_side.join(client_side)
     if answer.early:
-        ours.data_received(answer.early)
-    passing = [asyncio.create_task(side.pass_on()) for side in (theirs, ours)]
+        upstream_side.data_received(answer.early)
+    passing = [asyncio.create_task(side.pass_on()) for side in (client_side, upstream_side)]
     try:
         await asyncio.gather(*passing)
     finally:
         for task in passing:
             task.cancel()
-        memory.end(Ending.CLIENT_GONE if theirs.ended_first else Ending.UPSTREAM_BROKE)
+        memory.end(Ending.CLIENT_GONE if client_side.ended_first else Ending.UPSTREAM_BROKE)
 
 
 class _Side(asyncio.Protocol):
-    """One of the two connections: what it says is read, waits for memory, and goes to the other one."""
+    """One of the two connections: its messages are read, wait for memory, and go on to the other."""
 
     def __init__(
         self, own: asyncio.Transport, handle: Callable[[Piece], Awaitable[tuple[bytes, bytes]]], limit_bytes: int
@@ -200,7 +200,7 @@ class _Side(asyncio.Protocol):
 
     async def pass_on(self) -> None:
         """Pass on what this side says, until it has ended and all of that is said."""
-        async for piece in self._said():
+        async for piece in self._received():
             to_other, back = await self._guarded(piece)
             self._other.write(to_other)
             self.write(back)
@@ -210,7 +210,7 @@ class _Side(asyncio.Protocol):
         else:
             self._other._own.abort()  # as this one broke, so does that one
 
-    async def _said(self) -> AsyncIterator[Piece]:
+    async def _received(self) -> AsyncIterator[Piece]:
         while True:
             while self._pieces and self._failure is None:
                 piece = self._pieces.popleft()
@@ -237,7 +237,7 @@ def _event(payload: bytes) -> bytes:
     return b"event: " + str(kind).encode("utf-8", "replace") + b"\ndata: " + payload.replace(b"\n", b" ") + b"\n\n"
 
 
-def _error(status: int, code: str, text: str) -> bytes:
-    """The frame of an error, as OpenAI's sockets have them."""
-    told: Json = {"type": "error", "status": status, **orjson.loads(openai(status, code, text))}
-    return text_frame(orjson.dumps(told))
+def _error_frame(status: int, code: str, text: str) -> bytes:
+    """A text frame with an error, in the form that OpenAI sends over WebSockets."""
+    error: Json = {"type": "error", "status": status, **orjson.loads(openai(status, code, text))}
+    return text_frame(orjson.dumps(error))

@@ -81,7 +81,7 @@ def messages(path: Path) -> list[Said]:
     """
     The messages of a data set, by the name of its folder.
 
-    Where both speakers are persons with names, the words of both count as a user's. Of a file of told facts
+    Where both speakers are persons with names, the words of both count as a user's. Of a file of added facts
     (`questions.py`), each fact is a message of its language.
     """
     dataset = path.name if path.is_dir() else path.parent.name

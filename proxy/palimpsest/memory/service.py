@@ -161,7 +161,7 @@ class MemoryService:
         self.follower.listen(changes.MODELS, "models", self._models.learn)
         self.executor = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
         self.archivist = Archivist(
-            self._process or self._writer(),
+            self._process or self._make_writer(),
             *(counts, clock),
             on_usage=self._learn,
             on_written=self._written,
@@ -193,7 +193,8 @@ class MemoryService:
         """A recall with planner and selector in front of and behind it."""
         return AssistedRecall(recall, self, lambda: self.policy.memory.deadline_ms / 1000)
 
-    def _writer(self) -> ArchiveWriter:
+    def _make_writer(self) -> ArchiveWriter:
+        """A new writer that archives in this process."""
         from palimpsest.memory.recording.archive_writer import ArchiveWriter
 
         return ArchiveWriter(self.journal, self.counts, self._secret, self.clock, self.policy.archive.redact)
@@ -211,7 +212,7 @@ class MemoryService:
         if self._is_off:
             await self._follow()
         else:
-            await self._open()
+            await self._start()
 
     async def apply(self, policy: Policy) -> None:
         """
@@ -221,7 +222,7 @@ class MemoryService:
             PolicyError: as of `open`; then nothing has changed.
         """
         if policy.memory.mode is not Mode.OFF:
-            await self._open()
+            await self._start()
             self._extend(policy)
             for one in [*self._extensions.values()]:
                 await one.apply(policy)
@@ -235,8 +236,8 @@ class MemoryService:
         if self._is_open:
             self._switch_on()
 
-    async def _open(self) -> None:
-        """Start all background tasks, and wait a while for store and tokenizer."""
+    async def _start(self) -> None:
+        """Start all background tasks, and wait a few seconds for store, tokenizers and archive process."""
         if self._is_open:
             return
         refuse_network_file_system(self.policy.data)
@@ -265,7 +266,7 @@ class MemoryService:
         self._switch_on()
 
     def _extend(self, policy: Policy) -> None:
-        """Make the extensions that a policy is the first to want; they stay, and rest under one that does not."""
+        """Create the extensions that a policy needs and that do not exist yet; under others they stay idle."""
         for source in self._sources:
             if source.name not in self._extensions and source.extends(policy):
                 self._extensions[source.name] = source.extension(self)

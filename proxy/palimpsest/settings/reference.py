@@ -71,7 +71,7 @@ def as_yaml() -> str:
         if name == "upstreams":
             parts.append("upstreams:\n" + _upstreams(default) + UPSTREAM_EXAMPLE)
         elif isinstance(default, BaseModel):
-            parts.append(f"{name}:\n" + "".join(_settings(default)))
+            parts.append(f"{name}:\n" + "".join(_section_yaml(default)))
         else:
             parts.append(f"{name}: {_scalar(default)}\n" + (MODELS_EXAMPLE if name == "models" else ""))
     return "".join(parts)
@@ -93,8 +93,8 @@ def as_markdown() -> str:
     return "".join(parts)
 
 
-def _settings(section: BaseModel) -> Iterator[str]:
-    """The settings of a section as YAML with comments."""
+def _section_yaml(section: BaseModel) -> Iterator[str]:
+    """The settings of a section as YAML, each below a comment that describes it."""
     for name, field in type(section).model_fields.items():
         yield _comment(field.description, "  ") + f"  {name}: {_scalar(getattr(section, name))}\n"
         if field.annotation == tuple[KeyPolicy, ...]:

@@ -114,7 +114,7 @@ def _first_line(_logger: Any, _method: str, line: EventDict) -> EventDict:
 
 def _trace(_logger: Any, _method: str, line: EventDict) -> EventDict:
     """Replace an exception by its traceback, with the message only if it is one of ours."""
-    failure = _failure(line.pop("exc_info", None))
+    failure = _exception_of(line.pop("exc_info", None))
     if failure is not None:
         frames = traceback.extract_tb(failure.__traceback__)
         line["error"] = _cause_texts(failure)
@@ -134,7 +134,8 @@ def _cause_texts(failure: BaseException) -> str:
     return name if failure.__cause__ is None else f"{name}, from {_cause_texts(failure.__cause__)}"
 
 
-def _failure(info: BaseException | _ExcInfo | bool | None) -> BaseException | None:
+def _exception_of(info: BaseException | _ExcInfo | bool | None) -> BaseException | None:
+    """The exception that `exc_info` names; True: the one being handled."""
     if isinstance(info, BaseException):
         return info
     if isinstance(info, tuple):

@@ -153,7 +153,7 @@ class Metrics:
     def request(
         self, role: str, event: str, note: str = "", added_tokens: int = 0, own_tokens: int = 0, tenant: str = ""
     ) -> None:
-        """Count a request of a memory endpoint; what its headers do not say is ""."""
+        """Count a request that memory looked at, and its tokens; "" stands for what is not known."""
         self._requests_of(role, event, note).inc()
         if own_tokens:
             self.add("own_tokens", own_tokens)
@@ -162,7 +162,7 @@ class Metrics:
             self.add("tenant_added_tokens", added_tokens, self._named(tenant))
 
     def _named(self, tenant: str) -> str:
-        """The label of a tenant: its name, while there are few that memory had something to say to."""
+        """The label of a tenant: its name for the first `TENANTS_NAMED` that got tokens added, `other` for the rest."""
         if len(self._tenants) < TENANTS_NAMED:
             self._tenants.add(tenant)
         return tenant if tenant in self._tenants else OTHER

@@ -129,7 +129,7 @@ def _without_memory_block(part: Any) -> Any:
 
 def inline_reference(data: str) -> str:
     """
-    What stands for inlined data in the archive: `sha256:<hex>;<bytes>` of the decoded bytes.
+    The reference that replaces inlined data in the archive: `sha256:<hex>;<bytes>`, its hash and size.
 
     Args:
         data: a `data:` URI, or bare base64; or such a reference, which stands for itself. What does not decode is

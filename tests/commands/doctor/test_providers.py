@@ -8,7 +8,7 @@ from email.utils import formatdate
 
 import pytest
 from palimpsest.commands.doctor.finding import Finding, State
-from palimpsest.commands.doctor.providers import upstreams
+from palimpsest.commands.doctor.providers import check_upstreams
 from palimpsest.settings.policy import Policy, UpstreamPolicy
 
 from tests.running import free_port
@@ -40,7 +40,7 @@ async def asked(
     """What is found of the upstream and of the clock, and what reached the upstream."""
     async with RawUpstream(provider) as upstream:
         policy = UpstreamPolicy.model_validate({"url": upstream.url, **fields})
-        found, clock = await upstreams(Policy(upstreams=(policy,)), environment, time.time)
+        found, clock = await check_upstreams(Policy(upstreams=(policy,)), environment, time.time)
         return found, clock, upstream.requests
 
 
@@ -117,7 +117,7 @@ async def test_an_upstream_that_is_not_there_fails_and_the_others_are_asked() ->
     async with RawUpstream(Provider(b"200 OK", LIST)) as upstream:
         gone = UpstreamPolicy(name="gone", url=f"http://127.0.0.1:{free_port()}")
         there = UpstreamPolicy(name="there", url=upstream.url)
-        first, second, clock = await upstreams(Policy(upstreams=(gone, there)), {}, time.time)
+        first, second, clock = await check_upstreams(Policy(upstreams=(gone, there)), {}, time.time)
     assert (first.check, first.state) == ("upstream gone", State.FAILED)
     assert first.found == f"{gone.url}: it refused the connection"
     assert (second.state, clock.state) == (State.OK, State.OK)
@@ -131,18 +131,18 @@ async def test_a_clock_that_is_wrong_is_told(late_seconds: float, state: State, 
     async with RawUpstream(Provider(b"200 OK", LIST)) as upstream:
         started = time.time()
         policy = Policy(upstreams=(UpstreamPolicy(url=upstream.url),))
-        _, clock = await upstreams(policy, {}, lambda: started + late_seconds)
+        _, clock = await check_upstreams(policy, {}, lambda: started + late_seconds)
     assert clock.state is state
     assert words in clock.found
 
 
 async def test_without_a_date_the_clock_is_not_compared() -> None:
     async with RawUpstream() as upstream:
-        _, clock = await upstreams(Policy(upstreams=(UpstreamPolicy(url=upstream.url),)), {}, time.time)
+        _, clock = await check_upstreams(Policy(upstreams=(UpstreamPolicy(url=upstream.url),)), {}, time.time)
     assert clock.state is State.WARNING
 
 
 async def test_a_litellm_model_is_not_asked_as_that_would_cost() -> None:
     policy = Policy.model_validate({"upstreams": [{"litellm": "gemini/x", "key_env": "GEMINI_KEY"}]})
-    found, _ = await upstreams(policy, {"GEMINI_KEY": "sk-secret"}, time.time)
+    found, _ = await check_upstreams(policy, {"GEMINI_KEY": "sk-secret"}, time.time)
     assert found.state is State.OK and "with GEMINI_KEY" in found.found and "sk-secret" not in str(found)

@@ -17,7 +17,7 @@ from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.facts import by_tool
 from palimpsest.domain.portable_turn import ForgottenFact, PortableMessage, PortableTurn
 from palimpsest.features.facts.extraction import FactExtraction
-from palimpsest.features.transfer.importing import Destination, Importing, Totals, ages
+from palimpsest.features.transfer.importing import Destination, Importing, Totals, count_too_old
 from palimpsest.features.transfer.lines import export, fact_to_line, from_line, header_line, to_line
 from palimpsest.features.transfer.reading import ReadResult, turns_in
 from palimpsest.memory.erasure.forgetting import Forgetting
@@ -332,7 +332,7 @@ def test_messages_older_than_their_tenants_retention_are_counted() -> None:
     longer = {"key:*": RetentionPeriods(turns="forever", tool_results="forever", side_requests="forever")}
 
     def too_old(now: float, into: Destination = ME, **periods: str) -> tuple[int, int]:
-        found = ages(turns, into, RetentionPolicy(tenants=longer, **periods), now)
+        found = count_too_old(turns, into, RetentionPolicy(tenants=longer, **periods), now)
         return found.too_old, found.messages
 
     assert too_old(NOW + 60.0) == (0, 7)
@@ -347,7 +347,7 @@ async def test_what_retention_erased_does_not_come_back_with_another_import(tmp_
     turns, policy = talk("a quince tree", "a medlar tree"), RetentionPolicy(turns="1m")
     async with opened(tmp_path) as database:
         await taken(database, turns)
-        assert ages(turns, ME, policy, NOW + 600.0).too_old == 4
+        assert count_too_old(turns, ME, policy, NOW + 600.0).too_old == 4
         await Sweeper(database, SECRET, lambda: policy, Metrics(), lambda: NOW + 600.0).sweep(30.0)
         await taken(database, turns)
         data = await exported(database)

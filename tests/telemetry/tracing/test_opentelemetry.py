@@ -24,7 +24,7 @@ from palimpsest.app import create_app
 from palimpsest.edge.http import Connection
 from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.policy import Policy
-from palimpsest.telemetry.tracing import are_wanted
+from palimpsest.telemetry.tracing import wants_traces
 from palimpsest.telemetry.tracing.opentelemetry import OtelTracer
 
 from tests.running import DEADLINE_MS, PATIENCE_SECONDS, Answered, as_headers, free_port, request, until
@@ -279,7 +279,7 @@ ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
     ],
 )
 def test_traces_are_made_where_a_variable_asks_for_them(environment: dict[str, str], wanted: bool) -> None:
-    assert are_wanted(environment) is wanted
+    assert wants_traces(environment) is wanted
 
 
 LOADED = """

@@ -86,7 +86,7 @@ def claude_code(policy: Policy, environment: Mapping[str, str]) -> Finding:
     folder = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", ""), ".claude"))
     file = folder / "settings.json"
     try:
-        variables = {**environment, **_variables(file)}
+        variables = {**environment, **_settings_environment(file)}
     except (OSError, ValueError) as cause:
         reason = getattr(cause, "strerror", None) or "it is not what Claude Code writes"
         return failed(CLAUDE, f"cannot read {file}: {reason}", "correct it: Claude Code does not use it either")
@@ -121,8 +121,8 @@ def _extent(variables: Mapping[str, str]) -> str:
     return f"window {window} where the model has it, tool search {search}"
 
 
-def _variables(file: Path) -> Mapping[str, str]:
-    """The variables in Claude Code's settings, which go before those of the shell; none without a file."""
+def _settings_environment(file: Path) -> Mapping[str, str]:
+    """The environment variables in Claude Code's settings, which override the shell's; none without a file."""
     if not file.exists():
         return {}
     settings = orjson.loads(file.read_bytes())

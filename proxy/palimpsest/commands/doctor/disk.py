@@ -78,7 +78,7 @@ def check_secret(data: Path, environment: Mapping[str, str]) -> Finding:
 
 
 async def check_database(policy: Policy, environment: Mapping[str, str]) -> Finding:
-    """Whether the database can be opened, has a version that is known, and was written with the secret of here."""
+    """Whether the database opens, has a known version and fits the secret; and whether memory is on."""
     has_secret = environment.get(SECRET_ENV) or (policy.data / FILE_NAME).exists()
     try:
         database = engine_of(

@@ -28,7 +28,7 @@ async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) 
         *clients.codex(policy, environment),
         clients.claude_code(policy, environment),
         *clients.unreachable_urls(environment, Path.cwd()),
-        *await providers.upstreams(policy, environment, clock),
+        *await providers.check_upstreams(policy, environment, clock),
     ]
 
 

@@ -45,8 +45,8 @@ class ModelListAnswer:
     date: str
 
 
-async def upstreams(policy: Policy, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
-    """One finding for each upstream, and one for the clock."""
+async def check_upstreams(policy: Policy, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
+    """Check each upstream, and compare the clock with theirs: one finding for each, and one for the clock."""
     asked = [upstream for upstream in policy.upstreams if not upstream.litellm]
     credentials = [_credential(upstream, policy, environment) for upstream in asked]
     async with Passthrough([_plain(upstream) for upstream in asked], environment) as way:

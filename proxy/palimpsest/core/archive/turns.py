@@ -31,7 +31,7 @@ def turn_of(
     stages_ms: Mapping[str, float] = MappingProxyType({}),
 ) -> Turn:
     """
-    The turn of one request.
+    Build the turn that the journal stores for a request.
 
     Args:
         id: unique text.
@@ -115,7 +115,7 @@ def _cost(decision: Decision) -> Cost:
 
 
 def _whole_listing(decision: Decision) -> ParentListing | None:
-    """All of the head, where the request goes on from it and nothing new stands inside."""
+    """The whole listing of the head, if the request continues it and inserts nothing into it; else None."""
     lineage, places = decision.lineage, decision.reading.places
     if lineage.head is None or not lineage.goes_on:
         return None

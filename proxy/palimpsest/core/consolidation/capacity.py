@@ -1,5 +1,5 @@
 """
-The bound of mid-term memory: what of a user's items gives way when there are too many.
+The limit of mid-term memory: which of a user's items are evicted when there are too many.
 
 LightMem-SLM keeps at most 10,000 items a user and lets those go that are stale and little used. Nothing is lost with an
 item: its messages stay in the archive, and are found as before.
@@ -34,6 +34,6 @@ def evicted(items: Iterable[Use], capacity: int, now: float) -> list[Use]:
 
 
 def worth(use: Use, now: float) -> float:
-    """What an item is worth: how often it was used, halved with every month since it was said or used last."""
+    """The value of an item: it grows with the logarithm of its uses, and halves every month that it is idle."""
     idle_days = max(now - max(use.said_at, use.used_at), 0.0) / DAY_SECONDS
     return float((1 + log2(1 + use.uses)) * 0.5 ** (idle_days / HALF_LIFE_DAYS))

@@ -189,7 +189,7 @@ def _unexplained_answers(history: Sequence[Message], kept: Sequence[int]) -> int
 
 
 def _shares_branch(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
-    """Whether something that was said in this branch, not just in a sibling of it, stands in the request."""
+    """Whether the request contains something said in this branch, not only what its siblings share."""
     if any(index >= 0 and head.flags[index] & (HeadFlag.OURS | HeadFlag.TOOL) for index in kept):
         return True
     # an answer that the client re-sends in its own words still leads here by its tool calls, or by its echo

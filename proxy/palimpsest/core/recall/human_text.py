@@ -20,7 +20,7 @@ ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more th
 
 
 def human_text(text: str, asides: Asides) -> str:
-    """The part of a text that a person wrote, without what the client added; "": none."""
+    """The part of a user message that a person wrote, or "" if the client wrote all of it."""
     said = _unquoted(_without_tags(text, asides.tags).strip())
     if len(said) <= ASIDE_CHARS:
         line = " ".join(said.lower().split())

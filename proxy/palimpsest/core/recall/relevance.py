@@ -71,14 +71,14 @@ def relevance(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows) -> R
 
 
 def tables_for(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows) -> Tables:
-    """The weights for what was ranked: with or without vectors, and by whether its best texts name their speakers."""
-    if is_talk(shelf, ranked):
+    """The weights for a ranking, by whether it used vectors and whether its best texts name their speakers."""
+    if names_speakers(shelf, ranked):
         return OF_SPEAKERS if asked.cosines is not None else OF_SPEAKERS_BY_WORDS
     return PLAIN if asked.cosines is not None else PLAIN_BY_WORDS
 
 
-def is_talk(shelf: PassageTable, ranked: RankedRows) -> bool:
-    """Whether what was ranked best is of a talk whose texts name their speakers."""
+def names_speakers(shelf: PassageTable, ranked: RankedRows) -> bool:
+    """Whether most of the best texts name their speakers."""
     return bool((shelf.speakers[ranked.rows[:BEST_PASSAGES]] > 0).mean() > MOST_SPEAKERS)
 
 

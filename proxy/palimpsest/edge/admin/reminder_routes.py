@@ -38,7 +38,7 @@ class Reminder:
 
 @frozen
 class ReminderList:
-    """What waits."""
+    """The reminders that wait."""
 
     reminders: list[Reminder]
 
@@ -55,14 +55,14 @@ class ReminderRoutes(Routes):
 
     @operation("GET /reminders", "List memories that wait for the next request of their conversation")
     async def list_reminders(self, call: Call[WaitingReminders]) -> ReminderList:
-        return ReminderList(await self._waiting(call.asked.tenant, call.asked.conversation))
+        return ReminderList(await self._waiting_reminders(call.asked.tenant, call.asked.conversation))
 
     @operation("POST /reminders", "Bring a memory back in the next request of its conversation", missing=UNKNOWN_MEMORY)
     async def remind(self, call: Call[OneMemory]) -> Reminder:
         await self._check(call)
         until = self._clock() + WAIT_SECONDS
         await self._database.transact(partial(reminders.remind, memory=call.asked.memory, until=until))
-        for one in await self._waiting(call.asked.tenant):
+        for one in await self._waiting_reminders(call.asked.tenant):
             if one.memory == call.asked.memory:
                 return one
         raise Refused(404, UNKNOWN_MEMORY)  # erased meanwhile
@@ -73,7 +73,8 @@ class ReminderRoutes(Routes):
         await self._database.transact(partial(reminders.withdraw, memory=call.asked.memory))
         return Withdrawn(call.asked.memory)
 
-    async def _waiting(self, tenant: str, conversation: str = "") -> list[Reminder]:
+    async def _waiting_reminders(self, tenant: str, conversation: str = "") -> list[Reminder]:
+        """The waiting reminders of a tenant and a conversation; "" means all."""
         found = await self._database.ask(lambda ask: reminders.waiting_reminders(ask, self._clock()))
         return [
             Reminder(**one)

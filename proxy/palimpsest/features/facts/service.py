@@ -175,7 +175,7 @@ def filter_of(asked: Any) -> FactFilter:
 
 
 def new_fact(asked: Any, tenant: str, source: FactSource, valid_until: float | None, is_pinned: bool) -> Fact:
-    """A fact to be added, from options of HTTP or the command line."""
+    """Build a fact from the options of a request or of the command line; `Facts.add` checks it."""
     return Fact(
         tenant=tenant,
         **{name: getattr(asked, name) for name in ("user", "scope", "subject", "slot", "value")},

@@ -160,7 +160,7 @@ class FactTools:
         """Store a fact for the speaker's user and project, until an ISO 8601 time or further notice."""
         self._refuse_writing(speaker)
         self._whose(speaker)
-        until = _seconds(valid_until) if valid_until else None
+        until = _unix_seconds(valid_until) if valid_until else None
         fact = Fact(
             tenant=speaker.tenant,
             user=speaker.user,
@@ -229,8 +229,8 @@ def day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).date().isoformat()
 
 
-def _seconds(text: str) -> float:
-    """The Unix seconds of a date or time; raises PolicyError for any other text."""
+def _unix_seconds(text: str) -> float:
+    """Parse an ISO 8601 date or time as Unix seconds; raises PolicyError for any other text."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -68,8 +68,8 @@ class _Work:
         found = batches(self.segment, self.count, self.statistics, self.buffers, self.compress, self.vectors)
         return [*found]
 
-    async def by_rule(self, name: str, messages: Sequence[int]) -> tuple[Item, ...]:
-        """The items that the writer without a model keeps of some messages."""
+    async def write_by_rule(self, name: str, messages: Sequence[int]) -> tuple[Item, ...]:
+        """Write the items of some messages with the rule-based writer of this name, on their share of the budget."""
         part = [self.segment[at] for at in messages]
         share = sum(len(said.text) for said in part) / max(sum(len(said.text) for said in self.segment), 1)
         budget = round(self.budget_tokens * share)
@@ -121,7 +121,7 @@ async def _epc(work: _Work) -> WrittenItems:
         prompt = prompts.evidence_prompt(questions, work.segment)
         items = await work.claimed(prompt, partial(prompts.read_evidence, questions=questions, segment=work.segment))
     if not items:
-        return WrittenItems(await work.by_rule("epc", range(len(work.segment))), by_rule=1)
+        return WrittenItems(await work.write_by_rule("epc", range(len(work.segment))), by_rule=1)
     return WrittenItems(claiming.select_by_utility(items, work.budget_tokens, work.count), by_model=1)
 
 
@@ -133,7 +133,7 @@ async def _lightmem3(work: _Work) -> WrittenItems:
         prompt = prompts.topics_prompt(topics, work.segment)
         found = await work.claimed(prompt, partial(prompts.read_topics, topics=topics))
         if found is None:
-            found = [*await work.by_rule("lightmem3", [at for topic in topics for at in topic.messages])]
+            found = [*await work.write_by_rule("lightmem3", [at for topic in topics for at in topic.messages])]
             by_rule += 1
         else:
             by_model += 1
@@ -150,7 +150,7 @@ async def _lightmem_slm(work: _Work) -> WrittenItems:
     found = await asyncio.gather(*asked)
     items: list[Item] = []
     for turn, held in zip(every, found, strict=True):
-        items += await work.by_rule("lightmem-slm", turn) if held is None else held
+        items += await work.write_by_rule("lightmem-slm", turn) if held is None else held
     kept = claiming.select_by_information(items, work.budget_tokens, work.count, work.statistics)
     return WrittenItems(kept, by_model=len(found) - found.count(None), by_rule=found.count(None))
 

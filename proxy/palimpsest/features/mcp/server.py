@@ -57,7 +57,7 @@ def memory_server(tools: MemoryTools, others: Iterable[Toolset], names: Iterable
     server = MemoryServer(
         "palimpsest", "Palimpsest memory", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
-    offered = {name: tool for toolset in (_Offered(tools).all(), *others) for name, tool in toolset.items()}
+    offered = {name: tool for toolset in (_MemoryToolset(tools).tools(), *others) for name, tool in toolset.items()}
     for name in names:
         function, title, annotations = offered[name]
         server.add_tool(function, name, title, " ".join((function.__doc__ or "").split()), annotations)
@@ -88,13 +88,14 @@ class MemoryServer(MCPServer):
             return failed(f"{'; '.join(errors)}; {name} takes {', '.join(known)}")
 
 
-class _Offered:
+class _MemoryToolset:
     """The functions behind the tools; their docstrings are what agents read."""
 
     def __init__(self, tools: MemoryTools) -> None:
         self._tools = tools
 
-    def all(self) -> Toolset:
+    def tools(self) -> Toolset:
+        """All tools by name, offered or not: function, title and annotations."""
         return {
             "search_memory": (self.search_memory, "Search memory", READS),
             "fetch_memory": (self.fetch_memory, "Fetch a message", READS),

@@ -117,7 +117,7 @@ class PageApplication:
             values["losses"] = await self._losses(reader, values["page"]["turns"])
         if request.query_params.get("format") == "json":
             return json_reply(values)
-        return self._shown(reader, view.template, values)
+        return self._render(reader, view.template, values)
 
     async def _losses(self, reader: Reader, turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The losses at the newest compactions, by turn."""
@@ -135,7 +135,7 @@ class PageApplication:
         if first.status >= 400:
             return self._failed(reader, first)
         if self._feed.is_full:
-            return self._shown(reader, "message.html", {"text": "As many pages are open as may be."}, 503)
+            return self._render(reader, "message.html", {"text": "As many pages are open as may be."}, 503)
 
         turns = _LiveTurns(partial(self._ask, reader, "GET"), self._templates)
         seen = request.headers.get("last-event-id") or request.query_params.get("since", "")
@@ -146,24 +146,24 @@ class PageApplication:
         """A preview first; only what was previewed and confirmed is erased."""
         reader = self._reader(request)
         if not _is_own_form(request):
-            return self._shown(reader, "message.html", {"text": FOREIGN_FORM}, 403)
+            return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
         form = await _form(request)
         given: dict[str, Any] = {name: text for name in FORGET_FIELDS if (text := form.get(name, "").strip())}
         is_confirmed = form.get("confirmed") == "yes"
         answer = await self._ask(reader, "POST", "/forget", {}, given | {"dry_run": not is_confirmed})
         if answer.error:
-            return self._shown(reader, "forget.html", {"given": given, "error": answer.error}, answer.status)
+            return self._render(reader, "forget.html", {"given": given, "error": answer.error}, answer.status)
         values = {"given": given, "receipt" if is_confirmed else "preview": answer.value}
-        return self._shown(reader, "forget.html", values)
+        return self._render(reader, "forget.html", values)
 
     async def _act(self, action: Action, request: Request) -> Response:
         reader = self._reader(request)
         if not _is_own_form(request):
-            return self._shown(reader, "message.html", {"text": FOREIGN_FORM}, 403)
+            return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
         form = await _form(request)
         back = ROOT + action.then if action.then else _own_page(form.get("back", ""))
         if action.question and form.get("confirmed") != "yes":
-            return self._shown(reader, "question.html", {"question": action.question, "back": back})
+            return self._render(reader, "question.html", {"question": action.question, "back": back})
         names = {name: value for name, value in request.path_params.items() if f"{{{name}" in action.path}
         given = {name: value for name, value in names.items() if f"{{{name}}}" not in action.operation}
         in_path = {name: str(value) for name, value in names.items() if name not in given}
@@ -173,12 +173,12 @@ class PageApplication:
     async def _sign_in(self, request: Request) -> Response:
         reader = self._reader(request)
         if request.method == "GET":
-            return self._shown(reader, "sign_in.html", {"text": SIGN_IN})
+            return self._render(reader, "sign_in.html", {"text": SIGN_IN})
         if not _is_own_form(request):
-            return self._shown(reader, "message.html", {"text": FOREIGN_FORM}, 403)
+            return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
         session = self._sessions.begin((await _form(request)).get("secret", "").strip())
         if not session:
-            return self._shown(reader, "sign_in.html", {"text": WRONG_SECRET}, 401)
+            return self._render(reader, "sign_in.html", {"text": WRONG_SECRET}, 401)
         response = RedirectResponse(f"{ROOT}/", 303)
         is_secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
         response.set_cookie(
@@ -202,7 +202,7 @@ class PageApplication:
             await UnknownPath()(scope, receive, send)
             return
         request = Request(scope, receive)
-        response = self._shown(self._reader(request), "message.html", {"text": "There is no such page."}, 404)
+        response = self._render(self._reader(request), "message.html", {"text": "There is no such page."}, 404)
         await response(scope, receive, send)
 
     def _reader(self, request: Request) -> Reader:
@@ -211,14 +211,15 @@ class PageApplication:
     async def _ask(
         self, reader: Reader, method: str, path: str, in_path: Mapping[str, str], given: Mapping[str, Any]
     ) -> Answer:
-        return await self._api.ask(reader.request, reader.caller, (method, path), in_path, given)
+        return await self._api.call(reader.request, reader.caller, (method, path), in_path, given)
 
     def _failed(self, reader: Reader, answer: Answer) -> Response:
         if answer.status == 401 or (answer.status == 403 and not reader.caller):
-            return self._shown(reader, "sign_in.html", {"text": SIGN_IN}, 401)
-        return self._shown(reader, "message.html", {"text": answer.error}, answer.status)
+            return self._render(reader, "sign_in.html", {"text": SIGN_IN}, 401)
+        return self._render(reader, "message.html", {"text": answer.error}, answer.status)
 
-    def _shown(self, reader: Reader, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
+    def _render(self, reader: Reader, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
+        """Render a template as an HTML page."""
         query = _Query((name, value) for name, value in reader.request.query_params.items() if name != "format")
         always = {"path": reader.request.url.path, "query": query, "is_signed_in": reader.caller is not None}
         text = self._templates.get_template(template).render(always | {"now": datetime.now(UTC)} | dict(values))

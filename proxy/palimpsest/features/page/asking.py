@@ -33,13 +33,13 @@ class Answer:
 
 
 class Api:
-    """The operations, by method and path."""
+    """The operations of the admin API, by method and path."""
 
     def __init__(self, operations: Sequence[Operation[Any]], guard: Guard) -> None:
         self._guard = guard
         self._operations = {(operation.method, operation.path): operation for operation in operations}
 
-    async def ask(
+    async def call(
         self,
         request: Request,
         caller: Caller | None,
@@ -48,7 +48,7 @@ class Api:
         given: Mapping[str, Any],
     ) -> Answer:
         """
-        Ask an operation on behalf of a page's reader.
+        Call an operation of the admin API on behalf of the page's reader.
 
         Args:
             request: the reader's, whose `Host` is checked like any other.

@@ -115,7 +115,7 @@ async def restore(
         raise MemoryFault(f"restoring to {data}: it contains a database; --force moves it aside")
     if is_there and _is_in_use(present):
         raise MemoryFault(f"restoring to {data}: a process is using the database; stop it first")
-    with faults(OSError, f"restoring to {data}"), _workshop(data) as folder:
+    with faults(OSError, f"restoring to {data}"), _staging_folder(data) as folder:
         manifest, stored = await asyncio.to_thread(unpack, source, folder)
         secret = _secret(source, manifest, stored, environment)
         await asyncio.to_thread(examined, folder / DATABASE)
@@ -123,8 +123,8 @@ async def restore(
         for number, other in enumerate(erasures_of):
             erasures += await asyncio.to_thread(_recorded_erasures, other, folder / f"{number}", manifest)
         if is_there and not ignores_erasures:
-            erasures += _present(data, manifest, environment)
-        erased = await _without(folder / DATABASE, erasures, secret, clock)
+            erasures += _present_erasures(data, manifest, environment)
+        erased = await _apply_erasures(folder / DATABASE, erasures, secret, clock)
         await asyncio.to_thread(examined, folder / DATABASE)
         if stored is not None:
             descriptor = os.open(folder / SECRET_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
@@ -145,7 +145,7 @@ def _is_in_use(database: Path) -> bool:
 
 
 @contextmanager
-def _workshop(data: Path) -> Iterator[Path]:
+def _staging_folder(data: Path) -> Iterator[Path]:
     """A temporary folder in which the database is put together, beside where it will stand."""
     make_folder(data)
     for left in data.glob(f"{WORKSHOP}*"):  # by a restoration that was killed: it holds what may have been erased
@@ -185,8 +185,8 @@ def _recorded_erasures(other: Path, folder: Path, manifest: Manifest) -> Erasure
     return erasures
 
 
-def _present(data: Path, manifest: Manifest, environment: Mapping[str, str]) -> Erasures:
-    """The erasures that the folder to be replaced records."""
+def _present_erasures(data: Path, manifest: Manifest, environment: Mapping[str, str]) -> Erasures:
+    """The erasures recorded in the folder that is to be replaced."""
     advice = "--ignore-erasures restores without them, and with it what was erased"
     try:
         erasures = recorded_in(data / DATABASE)
@@ -203,7 +203,7 @@ def _present(data: Path, manifest: Manifest, environment: Mapping[str, str]) -> 
     return erasures
 
 
-async def _without(path: Path, erasures: Erasures, secret: bytes, clock: Clock) -> Mapping[str, int]:
+async def _apply_erasures(path: Path, erasures: Erasures, secret: bytes, clock: Clock) -> Mapping[str, int]:
     """Erase from a database what was erased elsewhere; rows by store."""
     database = Database(path)
     try:

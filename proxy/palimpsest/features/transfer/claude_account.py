@@ -57,7 +57,7 @@ def _messages_of(message: Json) -> Iterator[Json]:
     if sender not in ("human", "assistant"):
         raise WireError("a message that is neither the person's nor the model's")
     parts = [*_parts(message.get("content"))] or _of_text(message.get("text"))
-    parts += _attached(message)
+    parts += _documents_of(message)
     natives: list[Json] = []
     for part in parts:
         role = "user" if sender == "human" or part["type"] == "tool_result" else "assistant"
@@ -94,8 +94,8 @@ def _parts(content: Any) -> Iterator[Json]:
         yield kept
 
 
-def _attached(message: Json) -> list[Json]:
-    """Attachments of a message as documents: the text where the export has it, else the name."""
+def _documents_of(message: Json) -> list[Json]:
+    """The attachments of a message as documents: their text, or the ids of files that the export leaves out."""
     found: list[Json] = []
     for one in objects(message.get("attachments")):
         if text := text_of(one.get("extracted_content")):

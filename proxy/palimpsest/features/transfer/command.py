@@ -22,7 +22,7 @@ from palimpsest.settings.policy import Policy
 
 if TYPE_CHECKING:
     from palimpsest.console.offline import Commands
-    from palimpsest.features.transfer.importing import Ages, Destination, Totals
+    from palimpsest.features.transfer.importing import AgeCounts, Destination, Totals
     from palimpsest.features.transfer.reading import ReadResult
 
 TENANT = re.compile(rf"(static|key|hmac):.+|{LOCAL}", re.S)
@@ -78,8 +78,8 @@ def _export(given: argparse.Namespace) -> int:
 
     kinds = offline.run(quiet_policy(given), write, keeps_to_secret=False)
     aside = terminal.console(is_aside=True)
-    told = f" and {kinds[b'fact']:,} added facts" if kinds[b"fact"] else ""
-    aside.print(f"{kinds[b'turn']:,} turns{told} exported" + (f" to {given.output}" if given.output else ""))
+    facts_text = f" and {kinds[b'fact']:,} added facts" if kinds[b"fact"] else ""
+    aside.print(f"{kinds[b'turn']:,} turns{facts_text} exported" + (f" to {given.output}" if given.output else ""))
     return DONE
 
 
@@ -122,7 +122,7 @@ class _WrittenFile:
 def _import(given: argparse.Namespace) -> int:
     from palimpsest.console import offline
     from palimpsest.core.archive.retention import is_in_force
-    from palimpsest.features.transfer.importing import Importing, ages
+    from palimpsest.features.transfer.importing import Importing, count_too_old
     from palimpsest.features.transfer.reading import ReadResult, turns_in
 
     policy, found = quiet_policy(given), ReadResult()
@@ -135,9 +135,9 @@ def _import(given: argparse.Namespace) -> int:
         if is_in_force(policy.retention):
             with aside.status("reading how old it is"):
                 turns = turns_in(given.files, ReadResult())
-                told = await asyncio.to_thread(ages, turns, into, policy.retention, time.time())
-            if told.too_old:
-                aside.print(_too_old(told))
+                counts = await asyncio.to_thread(count_too_old, turns, into, policy.retention, time.time())
+            if counts.too_old:
+                aside.print(_too_old(counts))
         with aside.status("reading") as status:
 
             def report(totals: Totals) -> None:
@@ -169,9 +169,9 @@ def _import(given: argparse.Namespace) -> int:
     return DONE if found.kinds else FAILED
 
 
-def _too_old(told: Ages) -> str:
+def _too_old(counts: AgeCounts) -> str:
     return (
-        f"{told.too_old:,} of {told.messages:,} messages are older than retention keeps them: a running proxy soon "
+        f"{counts.too_old:,} of {counts.messages:,} messages are older than retention keeps them: a running proxy soon "
         "erases them, and importing them again does not bring them back. To keep them, stop this and give their tenant "
         "longer periods in retention.tenants"
     )
@@ -180,11 +180,12 @@ def _too_old(told: Ages) -> str:
 def _summary(
     totals: Totals, found: ReadResult, facts: tuple[int, int], broken: int, seconds: float
 ) -> list[tuple[str, str]]:
-    written, (told, forgotten) = totals.written, facts
+    """The rows of an import's summary; `facts` counts those added and those forgotten."""
+    written, (added, forgotten) = totals.written, facts
     return [
         ("files", ", ".join(f"{files:,} of {kind}" for kind, files in sorted(found.kinds.items())) or "nothing"),
         ("imported", f"{written.turns:,} turns, {written.messages:,} messages in {seconds:,.1f} s"),
-        ("facts", f"{told:,} added facts" if told else ""),
+        ("facts", f"{added:,} added facts" if added else ""),
         ("forgotten", f"{forgotten:,} facts, which stay forgotten" if forgotten else ""),
         ("here before", f"{totals.known:,} turns" if totals.known else ""),
         ("erased before", f"{written.erased:,} messages, which were not restored" if written.erased else ""),

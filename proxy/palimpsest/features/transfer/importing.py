@@ -86,16 +86,16 @@ class Totals:
 
 
 @dataclass(slots=True)
-class Ages:
+class AgeCounts:
     """Messages in files, and how many of them retention erases as soon as they are stored."""
 
     messages: int = 0
     too_old: int = 0
 
 
-def ages(turns: Iterable[PortableTurn], into: Destination, policy: RetentionPolicy, now: float) -> Ages:
-    """How many messages of these turns are older than retention keeps them."""
-    found, of_tenant = Ages(), dict[str, Cutoffs]()
+def count_too_old(turns: Iterable[PortableTurn], into: Destination, policy: RetentionPolicy, now: float) -> AgeCounts:
+    """Count the messages of these turns, and those that are older than retention keeps them."""
+    found, of_tenant = AgeCounts(), dict[str, Cutoffs]()
     for turn in turns:
         tenant = _tenant_for(turn.tenant, into)
         if tenant not in of_tenant:

@@ -61,7 +61,7 @@ def check_header(value: Json) -> None:
 
 def to_line(turn: PortableTurn) -> bytes:
     """One turn as a line of an export, with its line feed."""
-    said: Json = {
+    record: Json = {
         "turn": turn.id,
         "conversation": turn.conversation,
         "tenant": turn.tenant,
@@ -84,7 +84,7 @@ def to_line(turn: PortableTurn) -> bytes:
         "sheds_blocks": turn.sheds_blocks,
     }
     always = ("turn", "conversation", "created_at", "ending")
-    kept = {name: value for name, value in said.items() if name in always or value not in ("", None, [], False, 0.0)}
+    kept = {name: value for name, value in record.items() if name in always or value not in ("", None, [], False, 0.0)}
     return dumps(kept).encode() + b"\n"
 
 
@@ -134,11 +134,11 @@ def is_fact(value: Any) -> bool:
 
 def fact_to_line(fact: Fact) -> bytes:
     """An added fact as a line of an export, with its line feed."""
-    said: Json = {"fact": fact.id}
+    record: Json = {"fact": fact.id}
     for value in (fact, fact.source):
         exported = {name for name, one in _exported_fields(value)} - {"source"}
-        said |= {name: told for name, told in json_value(value, has_defaults=False).items() if name in exported}
-    return dumps(said).encode() + b"\n"
+        record |= {name: content for name, content in json_value(value, has_defaults=False).items() if name in exported}
+    return dumps(record).encode() + b"\n"
 
 
 def fact_from_line(value: Json) -> Fact:
@@ -165,10 +165,10 @@ def is_forgotten(value: Any) -> bool:
 
 def forgotten_to_line(fact: ForgottenFact) -> bytes:
     """A forgotten fact as a line of an export, with its line feed; without its text."""
-    said: Json = {"forgotten": list(fact.place), "tenant": fact.tenant, "start": fact.start, "stop": fact.stop}
-    said |= {"part": fact.part} if fact.part else {}
-    said |= {"shared": True} if fact.is_shared else {}
-    return dumps(said).encode() + b"\n"
+    record: Json = {"forgotten": list(fact.place), "tenant": fact.tenant, "start": fact.start, "stop": fact.stop}
+    record |= {"part": fact.part} if fact.part else {}
+    record |= {"shared": True} if fact.is_shared else {}
+    return dumps(record).encode() + b"\n"
 
 
 def forgotten_from_line(value: Json) -> ForgottenFact:
@@ -201,10 +201,10 @@ def _message_of(value: Any) -> PortableMessage:
 
 def _block(block: PortableBlock) -> Json:
     """A block as JSON for an export line."""
-    said: Json = {"kind": block.kind.value, "text": block.text, "position": block.position}
+    record: Json = {"kind": block.kind.value, "text": block.text, "position": block.position}
     if block.role:
-        said["role"] = block.role
-    return said | {"tokens": block.tokens, "quotes": [list(place) for place in block.quotes]}
+        record["role"] = block.role
+    return record | {"tokens": block.tokens, "quotes": [list(place) for place in block.quotes]}
 
 
 def _block_of(value: Any) -> PortableBlock:
@@ -237,6 +237,7 @@ def _read_kept_elsewhere(value: Any) -> tuple[int, Place]:
 
 
 def _read_place(value: Any) -> Place:
+    """The place of a message: turn id and position; raises WireError for anything else."""
     if not isinstance(value, list) or len(value) != 2 or not isinstance(value[0], str) or type(value[1]) is not int:
         raise WireError("a place is not [turn, position]")
     return value[0], value[1]

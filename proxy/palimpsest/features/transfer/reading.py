@@ -57,7 +57,7 @@ def turns_in(paths: list[Path], found: ReadResult) -> Iterator[PortableTurn]:
 
 
 def _turns(file: File, stream: BinaryIO, found: ReadResult) -> Iterator[PortableTurn]:
-    """The turns of a file, whose first bytes tell its format."""
+    """The turns of a file; its first bytes decide the format."""
     with file.open() as glance:  # an account's export may be one line of some hundred megabytes
         start = glance.read(GLANCE_BYTES).lstrip(BLANK)
     if start.startswith(b"["):

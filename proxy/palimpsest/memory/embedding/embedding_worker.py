@@ -59,7 +59,7 @@ class PassageProcess:
             raise MemoryFault(greeting or "starting the process that embeds passages: it ended; memory may be short")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (n, dimensions); after a failure the next call starts another process."""
+        """Embed texts as unit vectors, shape (n, dimensions); after a failure the next call starts a new process."""
         self.start()
         assert self._process and self._process.stdin and self._process.stdout
         question = json.dumps(list(texts)).encode()

@@ -35,7 +35,7 @@ def chosen_model(policy: ModelPolicy) -> EmbeddingModel:
 
 
 def models_folder(policy: ModelPolicy) -> Path:
-    """Where models are kept, a folder each."""
+    """The folder that holds all models, each in a subfolder."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     return (policy.cache or home / "palimpsest").expanduser() / "models"
 
@@ -139,7 +139,7 @@ def _publish(model: EmbeddingModel, fetched: Path, place: Path, report: Report) 
     """Make the fetched files complete and move them to their place, all at once."""
     ready = fetched.parent / "ready"
     if model == DEFAULT:
-        _copy((GRAPH, *WORDS), fetched, ready)
+        _copy_files((GRAPH, *WORDS), fetched, ready)
         _add_questions(ready, report)
     else:
         fetched.replace(ready)
@@ -158,7 +158,7 @@ def _add_questions(folder: Path, report: Report) -> None:
     try:
         with TemporaryDirectory(dir=folder, prefix=".making-", ignore_cleanup_errors=True) as name:
             made = Path(name) / QUESTIONS
-            _copy(WORDS, folder, made)
+            _copy_files(WORDS, folder, made)
             quantize = [
                 sys.executable,
                 "-m",
@@ -172,8 +172,8 @@ def _add_questions(folder: Path, report: Report) -> None:
         report(f"questions will take longer to embed: {fault}")
 
 
-def _copy(names: Iterable[str], source: Path, target: Path) -> None:
-    """Copy files, as the hub's are links into its own cache."""
+def _copy_files(names: Iterable[str], source: Path, target: Path) -> None:
+    """Copy those of the files that exist into a new folder; the hub's are links into its cache."""
     target.mkdir()
     for name in names:
         if (source / name).exists():

@@ -118,7 +118,7 @@ def frame_of(item: Item, *, with_turn: bool = True) -> RequestItem | AnswerFrame
 
 
 def answer_item(frame: AnswerFrame, turn: Turn | None) -> AnswerItem:
-    """The answer to this turn that a frame brought."""
+    """Rebuild an answer item from its frame and its turn."""
     assert turn is not None
     wire: Any = import_module(frame.wire)
     return AnswerItem(
@@ -161,21 +161,21 @@ def unpack(frame: bytes) -> Any:
 
 async def unpacked(stream: StreamReader) -> AsyncIterator[Any]:
     """The values of all frames, until the other end is closed or its process dies."""
-    came = bytearray()
+    buffer = bytearray()
     with suppress(ConnectionError):
         while data := await stream.read(READ_BYTES):
-            came += data
+            buffer += data
             start = 0
-            while len(came) - start >= HEADER.size:
-                stop = start + HEADER.size + HEADER.unpack_from(came, start)[0]
-                if stop > len(came):
+            while len(buffer) - start >= HEADER.size:
+                stop = start + HEADER.size + HEADER.unpack_from(buffer, start)[0]
+                if stop > len(buffer):
                     break
-                with memoryview(came)[start + HEADER.size : stop] as frame:
+                with memoryview(buffer)[start + HEADER.size : stop] as frame:
                     value = pickle.loads(frame)
                 start = stop
                 yield value
                 value = None  # words of users, until the next comes
-            del came[:start], data
+            del buffer[:start], data
 
 
 def _by_fields(kind: Any) -> Callable[[Any], tuple[Any, tuple[Any, ...]]]:

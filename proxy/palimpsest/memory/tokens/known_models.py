@@ -61,6 +61,7 @@ class KnownModels:
             await self.write()
 
     def _has_changed(self, note: ModelNote) -> bool:
+        """Whether a note differs enough from the stored one, or that one is old enough, to be written."""
         stored = self._stored.get((note.upstream, note.model))
         if stored is None or note.source != stored.source:
             return True

@@ -65,8 +65,8 @@ class NoTracer:
 NO_TRACER = NoTracer()
 
 
-def are_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether the environment asks for traces: it names a receiver or an exporter, and does not disable them."""
+def wants_traces(environment: Mapping[str, str]) -> bool:
+    """Whether the environment asks for traces: it names an endpoint or an exporter and does not disable tracing."""
     exporter = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or exporter == "none":
         return False
@@ -75,7 +75,7 @@ def are_wanted(environment: Mapping[str, str]) -> bool:
 
 def tracer_of(environment: Mapping[str, str]) -> Tracer:
     """The tracer that the environment asks for; one that does nothing where it cannot be had, which is logged."""
-    if not are_wanted(environment):
+    if not wants_traces(environment):
         return NO_TRACER
     try:
         from palimpsest.telemetry.tracing.opentelemetry import opened  # takes 0.2 s, and is an extra
