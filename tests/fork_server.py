@@ -1,65 +1,95 @@
 """
 Processes of `python -m palimpsest` that begin with its modules and its tokens loaded, by forking one that has them.
 
-A start takes five seconds of processor time, its other processes included, and two to three like this. All else is as
-if Python had started anew: whatever sets more than our own settings in the environment, or needs another command around
-it, is to start so.
+A server starts with five seconds of processor time, its other processes included, and with two to three like this; any
+other command with one and a half, and with a tenth. All else is as if Python had started anew: whatever sets more than
+our own settings in the environment, or needs another command around it, is to start so.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
 ROOT = Path(__file__).parent.parent
-LOADED = ("palimpsest.app", "palimpsest.edge.loop", "palimpsest.edge.http")  # what a server imports when it starts
+LOADED = ("palimpsest.app", "palimpsest.edge.loop", "palimpsest.edge.http", "palimpsest.edge.admin.routes")
+LOADED_WHOLE = ("palimpsest.commands", "palimpsest.features")  # with all that is in them
 TICK_SECONDS = 0.02  # between two looks whether a process has ended
+DESCRIPTORS = 3
+QUESTION_BYTES = 1 << 20  # taken at a time; an environment has some thousands
 
 
 class ForkServer:
     """The process that is forked, from the outside; starts when it is first asked."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._asking = Lock()
 
-    def start(self, words: Sequence[str], env: Mapping[str, str], log: Path) -> Forked:
+    def start(
+        self, words: Sequence[str], env: Mapping[str, str], streams: tuple[int, int, int], folder: Path = ROOT
+    ) -> Forked:
         """
         Start `python -m palimpsest`.
 
         Args:
             words: behind the command.
-            log: what it writes to both streams is appended here.
+            streams: descriptors of its standard input, output and error, which stay the caller's.
+            folder: that it runs in.
         """
-        return Forked(self, self.ask({"words": list(words), "env": dict(env), "log": str(log)}) or 0)
+        asked = {"words": list(words), "env": dict(env), "folder": str(folder)}
+        return Forked(self, self.ask(asked, streams) or 0)
 
-    def ask(self, asked: object) -> int | None:
+    def run(
+        self, words: Sequence[str], env: Mapping[str, str], folder: Path = ROOT, stdin: str = "", timeout: float = 300.0
+    ) -> subprocess.CompletedProcess[str]:
+        """What a command that ends by itself says; `TimeoutError` after `timeout` seconds."""
+        with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            given.write(stdin)
+            given.seek(0)
+            forked = self.start(words, env, (given.fileno(), out.fileno(), err.fileno()), folder)
+            try:
+                status = forked.wait(timeout)
+            except TimeoutError:
+                forked.kill()
+                raise
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(list(words), status, out.read().decode(), err.read().decode())
+
+    def ask(self, asked: object, descriptors: Sequence[int] = ()) -> int | None:
         """What the process answers."""
         with self._asking:
             if self._process is None:
-                command = [sys.executable, str(Path(__file__))]
-                self._process = subprocess.Popen(
-                    command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-                )
-            assert self._process.stdin
-            assert self._process.stdout
-            self._process.stdin.write(f"{json.dumps(asked)}\n")
-            self._process.stdin.flush()
-            answer: int | None = json.loads(self._process.stdout.readline())
+                self._ours, theirs = socket.socketpair()
+                with theirs:
+                    command = [sys.executable, str(Path(__file__)), str(theirs.fileno())]
+                    self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
+                self._answers = self._ours.makefile()
+            question = f"{json.dumps(asked)}\n".encode()
+            sent = socket.send_fds(self._ours, [question], descriptors)
+            self._ours.sendall(question[sent:])
+            answer: int | None = json.loads(self._answers.readline())
             return answer
 
     def close(self) -> None:
         if self._process is not None:
-            self._process.communicate()
+            self._answers.close()
+            self._ours.close()
+            self._process.wait()
 
 
 class Forked:
@@ -91,37 +121,57 @@ class Forked:
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
 
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
-def main() -> None:
+
+def main(asking: socket.socket) -> None:
     """Answer a process to be started by its number, and a number by its exit status; null while it runs."""
-    for name in LOADED:
-        importlib.import_module(name)
-    importlib.import_module("palimpsest.memory.tokens.counter").warm()
-    for line in sys.stdin:
-        asked = json.loads(line)
+    _load()
+    while True:
+        question, streams, *_ = socket.recv_fds(asking, QUESTION_BYTES, DESCRIPTORS)
+        while question and not question.endswith(b"\n"):
+            question += asking.recv(QUESTION_BYTES)
+        if not question:
+            return
+        asked = json.loads(question)
         if isinstance(asked, int):
             ended, status = os.waitpid(asked, os.WNOHANG)
             answer = os.waitstatus_to_exitcode(status) if ended else None
         elif not (answer := os.fork()):
-            _become(asked["env"], Path(asked["log"]))
+            asking.close()
+            _become(asked["env"], Path(asked["folder"]), streams)
             sys.argv[1:] = asked["words"]
             runpy.run_module("palimpsest", run_name="__main__", alter_sys=True)
-        sys.stdout.write(f"{json.dumps(answer)}\n")
-        sys.stdout.flush()
+        for descriptor in streams:
+            os.close(descriptor)
+        asking.sendall(f"{json.dumps(answer)}\n".encode())
 
 
-def _become(env: Mapping[str, str], log: Path) -> None:
-    """Take the environment and the streams of a new process."""
+def _load() -> None:
+    """Import what commands and servers import, some of it late, and load the tokens."""
+    for name in LOADED:
+        importlib.import_module(name)
+    for name in LOADED_WHOLE:
+        for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+            importlib.import_module(module.name)
+    importlib.import_module("palimpsest.memory.tokens.counter").warm()
+    gc.freeze()  # what nobody frees is not written to, and stays shared
+
+
+def _become(env: Mapping[str, str], folder: Path, streams: Sequence[int]) -> None:
+    """Take the environment, the folder and the streams of a new process."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(env)
-    nothing, written = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    for source, target in ((nothing, 0), (written, 1), (written, 2)):
+    os.chdir(folder)
+    for source, target in zip(streams, range(DESCRIPTORS), strict=True):
         os.dup2(source, target)
-    os.close(nothing)
-    os.close(written)
+        os.close(source)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr] # so that a test sees what it waits for
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of whoever runs the tests, which end it otherwise
-    main()
+    main(socket.socket(fileno=int(sys.argv[1])))

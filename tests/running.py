@@ -160,7 +160,8 @@ class Proxy:
         self.log.touch()
         is_plain = not self.under and all(name.startswith("PALIMPSEST_") for name in self.env)
         if self.fork_server is not None and self.hands_over is None and is_plain:
-            self.process = self.fork_server.start(words, env, self.log)
+            with Path(os.devnull).open() as nothing, self.log.open("ab") as log:
+                self.process = self.fork_server.start(words, env, (nothing.fileno(), log.fileno(), log.fileno()))
         else:
             self.process = self._started([*self.under, sys.executable, "-m", "palimpsest", *words], env)
         until(self.is_alive, f"the proxy to start, see its log:\n{self.log.read_text()[-2000:]}")

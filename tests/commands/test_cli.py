@@ -1,7 +1,6 @@
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,23 +8,18 @@ import pytest
 from palimpsest import __version__
 from palimpsest.commands import cli
 
-pytestmark = pytest.mark.slow
+from tests.running import ROOT, Proxy
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
 
 
 def palimpsest(
     *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
+    """What the installed program says to these words, with no settings in its environment but `env`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PALIMPSEST_")}
-    return subprocess.run(
-        [sys.executable, "-m", "palimpsest", *arguments],
-        cwd=cwd,
-        env=kept | {"PYTHONPATH": str(ROOT / "proxy")} | dict(env or {}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    assert Proxy.fork_server is not None
+    return Proxy.fork_server.run(arguments, kept | {"PYTHONPATH": str(ROOT / "proxy")} | dict(env or {}), cwd)
 
 
 def test_help_names_the_commands_that_exist() -> None:
