@@ -1,4 +1,4 @@
-"""Every command and every option of it runs, as the installed program, on real data and beside a running proxy."""
+"""Every command and every option of it runs, as `python -m palimpsest`, on real data and beside a running proxy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
@@ -21,8 +20,7 @@ from palimpsest.commands import cli
 from palimpsest.memory.embedding.model import locate
 from palimpsest.settings.policy import ModelPolicy
 
-from tests.commands.test_stats import PROGRAM
-from tests.running import ROOT, Conversation, Proxy, free_port, upstream_on_a_thread
+from tests.running import PATIENCE_SECONDS, Conversation, Proxy, free_port, until, upstream_on_a_thread
 
 MODEL = "all-MiniLM-L6-v2"
 SETTINGS = {
@@ -297,17 +295,17 @@ def test_every_run_ends_as_it_should(stored: Mapping[str, str], tmp_path: Path, 
     names = {**stored, "data": str(data), "out": str(tmp_path / "out"), "free": str(free_port())}
     proxy = Proxy(data, stored["upstream"], SETTINGS)
     with proxy if chain == BESIDE else nullcontext():
-        failures = _run_all(CHAINS[chain], names | {"port": str(proxy.port)})
+        failures = _run_all(CHAINS[chain], names | {"port": str(proxy.port)}, tmp_path)
     assert not failures, "\n\n".join(failures)
 
 
-def _run_all(chain: tuple[Run, ...], names: dict[str, str]) -> list[str]:
+def _run_all(chain: tuple[Run, ...], names: dict[str, str], folder: Path) -> list[str]:
     """What failed of a chain, in words."""
     failures = []
     for run in chain:
         words = [_filled(word, names) for word in shlex.split(run.words)]
         env = {name: _filled(value, names) for name, value in run.env.items()}
-        status, shown = _run(run, words, _filled(run.stdin, names), env)
+        status, shown = _run(run, words, _filled(run.stdin, names), env, folder)
         pattern = _filled(run.shows, names)
         match = re.search(pattern, shown)
         if status != run.status or match is None:
@@ -321,29 +319,16 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
     return re.sub(r"\{([a-z_]+)\}", lambda name: names.get(name[1], name[0]), text)
 
 
-def _run(run: Run, words: list[str], stdin: str, own: Mapping[str, str]) -> tuple[int, str]:
+def _run(run: Run, words: list[str], stdin: str, own: Mapping[str, str], folder: Path) -> tuple[int, str]:
     """The status of the program, and all that it showed."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PALIMPSEST_")}
-    env = kept | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "COLUMNS": "80", "PYTHONUNBUFFERED": "1"} | dict(own)
-    started = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *words],
-        cwd=ROOT,
-        env=env,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    with started:
-        if run.stop is None:
-            shown, _ = started.communicate(stdin, timeout=300)
-            return started.returncode, shown
-        assert started.stdout is not None
-        shown = ""
-        for line in started.stdout:
-            shown += line
-            if re.search(run.shows, shown):
-                started.send_signal(run.stop)
-                break
-        shown += started.communicate(timeout=60)[0]
-    return started.returncode, shown
+    env = kept | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "COLUMNS": "80"} | dict(own)
+    given, shown = folder / "stdin", folder / "shown"
+    given.write_text(stdin)
+    assert Proxy.fork_server is not None
+    with given.open() as source, shown.open("wb") as target:
+        started = Proxy.fork_server.start(words, env, (source.fileno(), target.fileno(), target.fileno()))
+    if run.stop is not None:
+        until(lambda: started.poll() is not None or re.search(run.shows, shown.read_text()), f"{run.shows} to be shown")
+        started.send_signal(run.stop)
+    return started.wait(PATIENCE_SECONDS), shown.read_text()
