@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from palimpsest.commands.open import path_of
 
-from tests.running import ROOT, free_port
+from tests.commands.test_cli import palimpsest
+from tests.running import free_port
 
 
 @pytest.mark.parametrize(
@@ -31,8 +30,7 @@ def test_a_turn_a_conversation_or_the_first_page_is_opened(named: str, path: str
 )
 def test_where_there_is_no_page_it_is_said_why(tmp_path: Path, setting: str, status: int, why: str) -> None:
     (tmp_path / "palimpsest.yaml").write_text(f"page: {{enabled: {setting}}}\n")
-    command = [sys.executable, "-m", "palimpsest", "open", "--port", str(free_port())]
-    command += ["--data", str(tmp_path / "data"), "--config", str(tmp_path / "palimpsest.yaml")]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    words = ["--data", str(tmp_path / "data"), "--config", str(tmp_path / "palimpsest.yaml")]
+    ended = palimpsest("open", "--port", str(free_port()), *words)
     assert (ended.returncode, ended.stdout) == (status, "")
     assert why in ended.stderr

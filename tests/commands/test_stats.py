@@ -12,6 +12,7 @@ import orjson
 import pytest
 from palimpsest.evaluation.scripted import ScriptedUpstream
 
+from tests.commands.test_cli import palimpsest
 from tests.running import Conversation, Proxy, free_port, until
 
 pytestmark = pytest.mark.slow
@@ -64,16 +65,14 @@ def test_a_proxy_that_does_not_answer_is_said_at_once(tmp_path: Path) -> None:
 def test_what_is_stored_comes_as_json_too(proxy: Proxy, conversation: Conversation) -> None:
     conversation.say("hello")
     proxy.settle(vectors=False)
-    command = [sys.executable, "-m", "palimpsest", "stats", "--json", "--data", str(proxy.data)]
-    told = orjson.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+    told = orjson.loads(palimpsest("stats", "--json", "--data", str(proxy.data)).stdout)
     assert told["turns"] >= 1 and told["bytes"] > 0
 
 
 def test_who_watches_sees_that_memory_is_switched_off(own_proxy: Proxy) -> None:
     proxy = own_proxy.start()
-    switch = [sys.executable, "-m", "palimpsest", "disable", "--data", str(proxy.data)]
     for tenant in ([], ["--tenant", "key:team"]):
-        subprocess.run([*switch, *tenant], check=True, timeout=60, capture_output=True)
+        palimpsest("disable", "--data", str(proxy.data), *tenant).check_returncode()
     until(lambda: proxy.metric("palimpsest_tenants_switched_off") == 1, "the proxy to learn of it")
     with watching(proxy.port, "--json") as watch:
         assert watch.stdout is not None

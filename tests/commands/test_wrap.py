@@ -25,6 +25,7 @@ from tests.running import PATIENCE_SECONDS, PATIENT, ROOT, Proxy, free_port, req
 pytestmark = pytest.mark.slow
 
 URL = "http://127.0.0.1:1"
+PROGRAM = (sys.executable, "-m", "palimpsest")
 
 ASK = """
 import json, os, sys, urllib.request
@@ -45,17 +46,15 @@ class Wrapped:
         self.env = kept | own | PATIENT | variables
 
     def words(self, *command: str) -> list[str]:
-        own = [sys.executable, "-m", "palimpsest", "wrap", "--port", str(self.port), "--data", str(self.data), "--"]
-        return [*own, *command]
+        return ["wrap", "--port", str(self.port), "--data", str(self.data), "--", *command]
 
     def run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        words = self.words(*command)
-        return subprocess.run(
-            words, env=self.env, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=PATIENCE_SECONDS
-        )
+        assert Proxy.fork_server is not None
+        return Proxy.fork_server.run(self.words(*command), self.env, stdin=stdin)
 
     def start(self, *command: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(self.words(*command), env=self.env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        words = [*PROGRAM, *self.words(*command)]
+        return subprocess.Popen(words, env=self.env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
     @property
     def log(self) -> str:
@@ -182,7 +181,7 @@ def test_the_terminal_is_the_commands(tmp_path: Path) -> None:
     look = "import os, sys\nsys.exit(0 if os.isatty(0) and os.isatty(1) and os.tcgetpgrp(0) == os.getpgrp() else 1)"
     on_a_terminal = f"import os, sys\nos.login_tty({theirs})\nos.execvp(sys.argv[1], sys.argv[1:])"
     running = subprocess.Popen(
-        [sys.executable, "-c", on_a_terminal, *wrapped.words(sys.executable, "-c", look)],
+        [sys.executable, "-c", on_a_terminal, *PROGRAM, *wrapped.words(sys.executable, "-c", look)],
         env=wrapped.env,
         cwd=ROOT,
         pass_fds=[theirs],
@@ -210,7 +209,7 @@ def test_a_proxy_that_does_not_start_says_why(tmp_path: Path) -> None:
 
 def test_a_wrapped_shell_needs_no_second_proxy(tmp_path: Path) -> None:
     wrapped = Wrapped(tmp_path)
-    inner = wrapped.words("sh", "-c", "echo $OPENAI_BASE_URL")
+    inner = [*PROGRAM, *wrapped.words("sh", "-c", "echo $OPENAI_BASE_URL")]
     assert wrapped.run(*inner).stdout == f"http://127.0.0.1:{wrapped.port}/v1\n"
     assert wrapped.log.count("Started server process") == 1
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 from palimpsest.domain import Json
 from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
+from tests.commands.test_cli import palimpsest
 from tests.running import Conversation, Proxy, as_headers, database, request, rows, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow
@@ -111,8 +110,7 @@ def test_what_a_provider_does_not_say_is_unknown_and_not_zero(proxy: Proxy, upst
 
 
 def stats(proxy: Proxy, *options: str) -> str:
-    command = [sys.executable, "-m", "palimpsest", "stats", "--cost", "--data", str(proxy.data), *options]
-    ended = subprocess.run(command, capture_output=True, text=True)
+    ended = palimpsest("stats", "--cost", "--data", str(proxy.data), *options)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

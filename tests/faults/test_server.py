@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -14,6 +12,7 @@ import psycopg
 import pytest
 from palimpsest.evaluation.scripted import ScriptedUpstream
 
+from tests.commands.test_cli import palimpsest
 from tests.running import Conversation, Proxy, until
 from tests.servers import ADMIN, OWNER, Server, running_server
 
@@ -79,8 +78,7 @@ def hold_all_turns(proxy: Proxy, server: Server, url: str) -> None:
     """Fail unless the database has everything, once and in order."""
     assert server.rows(url, IN_ORDER) == [(line,) for line in SAID]
     assert server.rows(url, ANSWERS) == [(len(SAID),)]
-    command = [sys.executable, "-m", "palimpsest", "check", "--data", str(proxy.data)]
-    checked = subprocess.run(command, env=os.environ | proxy.env, capture_output=True, text=True, check=False)
+    checked = palimpsest("check", "--data", str(proxy.data), env=proxy.env)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert f"1 conversations, {len(SAID)} turns" in checked.stdout
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +9,7 @@ from pathlib import Path
 import pytest
 from palimpsest.evaluation.scripted import ScriptedUpstream
 
+from tests.commands.test_cli import palimpsest
 from tests.remote.boxes import box, is_linked, key_of, laptop, root_of
 from tests.running import Conversation, Proxy, until
 from tests.servers import Server, running_server
@@ -70,12 +68,7 @@ def test_turns_of_an_outage_follow_in_order_and_once(
         answers = Counter(own_server.rows(url, "SELECT id FROM occurrence WHERE role = 'assistant'"))
         assert len(answers) == len(SAID)
         assert {ending for (ending,) in own_server.rows(url, "SELECT ending FROM turn")} == {"complete"}
-        checked = subprocess.run(
-            [sys.executable, "-m", "palimpsest", "check", "--data", str(proxy.data)],
-            env=os.environ | {"PALIMPSEST_STORE__URL": url},
-            capture_output=True,
-            text=True,
-        )
+        checked = palimpsest("check", "--data", str(proxy.data), env={"PALIMPSEST_STORE__URL": url})
         assert checked.returncode == 0 and "1 conversations, 6 turns" in checked.stdout, checked.stdout + checked.stderr
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from palimpsest.evaluation.scripted import ScriptedUpstream
 
+from tests.commands.test_cli import palimpsest
 from tests.remote.boxes import behind_tls, box, key_of, laptop, root_of, settle
 from tests.running import Conversation, Proxy, memory_in, rows, stored_texts
 
@@ -154,11 +154,7 @@ def test_a_key_that_the_box_does_not_know_is_named_and_no_request_is_lost(
         reason = near.ready()["reasons"][0]
         assert "does not accept this key" in reason and "palimpsest key create" in reason
         assert "plm_wrong" not in near.log.read_text() + reason
-        done = subprocess.run(
-            [sys.executable, "-m", "palimpsest", "doctor", "--data", str(near.data), "--config", str(near.config)],
-            capture_output=True,
-            text=True,
-        )
+        done = palimpsest("doctor", "--data", str(near.data), "--config", str(near.config))
         assert "does not accept this key" in done.stdout and "1 turns wait here" in done.stdout
 
 
@@ -184,11 +180,7 @@ def test_a_wrapped_command_keeps_its_memory_on_the_box_and_never_sees_the_key(
         for key, status in ((key_of(far), 0), ("plm_wrong", 2)):
             words = ["--server", root_of(far), "--port", "0", "--data", str(tmp_path / "own"), "--key", key]
             words += ["--upstream", upstream.url, "--", sys.executable, "-c", ASK]
-            done = subprocess.run(
-                [sys.executable, "-m", "palimpsest", "wrap", *words],
-                capture_output=True,
-                text=True,
-            )
+            done = palimpsest("wrap", *words)
             assert done.returncode == status, done.stderr
             if status:
                 assert "does not accept this key" in done.stderr and key not in done.stderr
@@ -198,10 +190,9 @@ def test_a_wrapped_command_keeps_its_memory_on_the_box_and_never_sees_the_key(
 
 
 def test_a_server_in_the_clear_is_refused_unless_the_network_is_said_to_be_ones_own(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "palimpsest", "check-config"]
     file = tmp_path / "clear.yaml"
     file.write_text("server: {url: 'http://box.example'}")
-    refused = subprocess.run([*command, str(file)], capture_output=True, text=True)
+    refused = palimpsest("check-config", str(file))
     assert refused.returncode == 2 and "in the clear" in refused.stderr
     file.write_text("server: {url: 'http://box.example', insecure: true}")
-    assert subprocess.run([*command, str(file)], capture_output=True).returncode == 0
+    assert palimpsest("check-config", str(file)).returncode == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.load import PRESETS, load
 
+from tests.commands.test_cli import palimpsest
 from tests.running import ROOT, Conversation, Proxy, memory_in, rows, upstream_on_a_thread
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("model_folder")]
@@ -92,8 +91,7 @@ async def test_calmem_tells_facts_that_the_agent_wrote_and_passages_in_the_syste
 def test_writers_keep_items_of_what_was_said_and_recall_goes_by_them(tmp_path: Path, preset: str) -> None:
     with serving(tmp_path, preset) as (proxy, upstream):
         told(proxy)
-        command = [sys.executable, "-m", "palimpsest", "consolidate", "--config", preset, "--data", str(proxy.data)]
-        subprocess.run(command, check=True, capture_output=True)
+        palimpsest("consolidate", "--config", preset, "--data", str(proxy.data)).check_returncode()
         kept = rows(proxy.data, "SELECT writer, text FROM item")
         assert all(writer.startswith(load([Path(preset)], {}, {}).consolidation.writer) for writer, _ in kept)
         assert any("7431" in text for _, text in kept)

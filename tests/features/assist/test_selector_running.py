@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +10,7 @@ import pytest
 from palimpsest.domain import Json
 from palimpsest.evaluation.scripted import Reply, Script, ScriptedUpstream, in_turn
 
+from tests.commands.test_cli import palimpsest
 from tests.running import (
     Conversation,
     Proxy,
@@ -154,9 +152,8 @@ def test_whatever_looks_something_up_has_their_help(
         assert b"3172" in found.body and both <= {*asked()}
     here = ["--config", str(proxy.config), "--data", str(proxy.data)]
     for words in (["search", "number of the archive room"], ["why-not", conversation, "archive room 3172"], ["gaps"]):
-        command = [sys.executable, "-m", "palimpsest", *words, *here]
         for more, expected in (([], set()), (["--ask-models"], both)):
-            subprocess.run([*command, *more], env=os.environ | proxy.env, check=False, capture_output=True)
+            palimpsest(*words, *here, *more, env=proxy.env)
             assert {*asked()} == expected, (words, more)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +14,7 @@ from palimpsest.domain import Json
 from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.store.operation.secret import SECRET_ENV
 
+from tests.commands.test_cli import palimpsest
 from tests.poolers import running_pooler
 from tests.running import Answered, Conversation, Proxy, memory_in, request, until, upstream_on_a_thread
 from tests.servers import Server
@@ -56,10 +55,7 @@ def run(proxy: Proxy) -> Run:
     """Runs a command on the proxy's store."""
 
     def command(*words: str) -> subprocess.CompletedProcess[str]:
-        called = [sys.executable, "-m", "palimpsest", *words, "--data", str(proxy.data), "--config", str(proxy.config)]
-        return subprocess.run(
-            called, env=os.environ | proxy.env, capture_output=True, text=True, check=False, timeout=120
-        )
+        return palimpsest(*words, "--data", str(proxy.data), "--config", str(proxy.config), env=proxy.env)
 
     return command
 
