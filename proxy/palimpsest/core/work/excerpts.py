@@ -14,10 +14,10 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
-from itertools import chain, pairwise
+from itertools import accumulate, pairwise
 from operator import itemgetter
 
-from palimpsest.core.work.names import is_number, names, placed
+from palimpsest.core.work.names import is_number, placed
 from palimpsest.domain.frozen import frozen
 
 LINE_CHARS = 110  # a line up to this is offered whole
@@ -63,19 +63,17 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
         wanted: names.
         heads: of each message the file that it is from, or "".
     """
-    inside = {name: [other for other in wanted if other in name] for name in wanted}
+    inside = _parts_of(wanted)
     lines = {at: _lines_of(text, wanted) for at, text in enumerate(texts)}
     found: dict[str, Excerpt] = {}
     for at, start in sorted(_told_lines(lines), reverse=True):
-        text, here = texts[at], lines[at][start]
-        for stretch, place in _stretches_of(text, start, here):
+        for stretch, place, here in _stretches_of(texts[at], start, lines[at][start]):
             if stretch in found or not stretch:
                 continue
-            standing = {part for name in names(stretch) if name in inside for part in inside[name]}
-            if standing:
-                held = {name: _is_beside(name, stretch) for name in sorted(standing)}
-                head = "" if stretch in heads[at] else heads[at]  # a path is not told under itself
-                found[stretch] = Excerpt(at, place, stretch, held, head)
+            standing = {part for name in here for part in inside[name]}
+            held = {name: _is_beside(name, stretch) for name in sorted(standing)}
+            head = "" if stretch in heads[at] else heads[at]  # a path is not told under itself
+            found[stretch] = Excerpt(at, place, stretch, held, head)
     return [*found.values()]
 
 
@@ -91,32 +89,29 @@ def choose_excerpts(
         chars: of all of them with what joins them.
         head_chars: around each head.
     """
-    worth = dict(told)
     bare = {name: 0.0 if is_number(name) else BARE for name in needs}  # a number alone tells nothing
-    opened = {""}
+    worth = {**dict.fromkeys(needs, 0.0), **told}
     under: dict[str, list[int]] = defaultdict(list)
     for at, offer in enumerate(offers):
         under[offer.head].append(at)
+    held = [offer.held for offer in offers]
+    costs = [len(offer.text) + len(JOINT) for offer in offers]
+    for head in under.keys() - {""}:  # what opens it tells its names, and has its cost
+        named = dict.fromkeys((name for name in needs if name in head), False)
+        for at in under[head]:
+            held[at] = {**named, **held[at]} if named else held[at]
+            costs[at] += len(head) + head_chars
 
-    def cost(offer: Excerpt) -> int:
-        head = 0 if offer.head in opened else len(offer.head) + head_chars
-        return len(offer.text) + len(JOINT) + head
-
-    headed = {head: [name for name in needs if name in head] for head in under}
-
-    def held(offer: Excerpt) -> Mapping[str, bool]:
-        return offer.held if offer.head in opened else {**dict.fromkeys(headed[offer.head], False), **offer.held}
-
-    def gain(offer: Excerpt) -> float:
+    def gain(at: int) -> float:
         """What an excerpt adds of the names that are needed, per token of its cost."""
         new = 0.0
-        for name, full in held(offer).items():
-            more = (1.0 if full else bare[name]) - worth.get(name, 0.0)
+        for name, full in held[at].items():
+            more = (1.0 if full else bare[name]) - worth[name]
             if more > 0:
                 new += needs[name] * more
-        return new / cost(offer)
+        return new / costs[at]
 
-    waiting = [(-gain(offer), at) for at, offer in enumerate(offers)]
+    waiting = [(-gain(at), at) for at in range(len(offers))]
     heapify(waiting)
     taken: dict[int, Excerpt] = {}
     too_long: list[int] = []
@@ -126,29 +121,44 @@ def choose_excerpts(
         offer = offers[at]
         if at in taken:
             continue
-        if cost(offer) > room:
+        if costs[at] > room:
             too_long.append(at)
             continue
-        now = gain(offer)
+        now = gain(at)
         if now < LEAST_GAIN:
             continue
         if now < -before and waiting and now < -waiting[0][0]:
             heappush(waiting, (-now, at))
             continue
-        room -= cost(offer)
+        room -= costs[at]
         for other in [other for other, one in taken.items() if one.text in offer.text]:  # it says that once more
             room += len(taken.pop(other).text) + len(JOINT)
             for skipped in too_long:
-                heappush(waiting, (-gain(offers[skipped]), skipped))
+                heappush(waiting, (-gain(skipped), skipped))
             too_long.clear()
         taken[at] = offer
-        for name, full in held(offer).items():
-            worth[name] = max(worth.get(name, 0.0), 1.0 if full else bare[name])
-        if offer.head not in opened:
-            opened.add(offer.head)
-            for other in under[offer.head]:  # which are cheaper now
-                heappush(waiting, (-gain(offers[other]), other))
+        for name, full in held[at].items():
+            worth[name] = max(worth[name], 1.0 if full else bare[name])
+        for other in under.pop(offer.head, ()) if offer.head else ():  # which are cheaper now
+            held[other] = offers[other].held
+            costs[other] -= len(offer.head) + head_chars
+            heappush(waiting, (-gain(other), other))
     return sorted(taken.values(), key=lambda offer: (offer.at, offer.place))
+
+
+def _parts_of(wanted: Set[str]) -> dict[str, list[str]]:
+    """Of each name the names that stand in it, itself among them."""
+    listed = [*wanted]
+    starts = [*accumulate((len(name) + 1 for name in listed), initial=0)]
+    joined = "\n".join(listed)
+    inside: dict[str, list[str]] = {name: [] for name in listed}
+    for name in listed:
+        place = joined.find(name)
+        while place >= 0:
+            at = bisect_right(starts, place)
+            inside[listed[at - 1]].append(name)
+            place = joined.find(name, starts[at])
+    return inside
 
 
 def _lines_of(text: str, wanted: Set[str]) -> dict[int, list[tuple[str, int]]]:
@@ -175,36 +185,60 @@ def _told_lines(lines: Mapping[int, Mapping[int, Sequence[tuple[str, int]]]]) ->
     return taken
 
 
-def _stretches_of(text: str, start: int, here: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-    """Stretches of a line that holds names, each with its place."""
+def _stretches_of(text: str, start: int, here: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, Sequence[str]]]:
+    """Stretches of a line that holds these names, each with its place and the names that stand in it."""
     row = [*dict(here).items()]
     rows = (row[:ROW_NAMES], *pairwise(row), *zip(row, row[1:], row[2:], strict=False)) if len(row) > 1 else ()
     for part in rows:
-        yield " ".join(name for name, _ in part), part[0][1]
+        told = [name for name, _ in part]
+        yield " ".join(told), part[0][1], told
     stop = text.find("\n", start)
     stop = len(text) if stop < 0 else stop
+    tokens: list[tuple[int, int]] = []
+    done: set[tuple[int, int]] = set()
+    looked_at = (0, 0)
     for name, place in row:
-        first = max(start, place - LOOKED_CHARS)
-        line = text[first : min(stop, place + LOOKED_CHARS)]
-        for stretch in _stretches(line, place - first, place - first + len(name)):
-            yield stretch, place
+        window = max(start, place - LOOKED_CHARS), min(stop, place + LOOKED_CHARS)
+        if window != looked_at:
+            tokens, looked_at = [token.span() for token in _TOKEN.finditer(text, *window)], window
+            done.clear()
+        for low, high in _spans(tokens, place, place + len(name), window[1] - window[0] <= LINE_CHARS):
+            if (low, high) in done:
+                continue
+            stretch = " ".join(text[low:high].split())
+            if len(stretch) <= LINE_CHARS + len(name):
+                done.add((low, high))
+                told = [one for one, at in here if low <= at and at + len(one) <= high]
+                yield _closed(stretch).lstrip(_EDGES).rstrip(_ENDS), place, told
 
 
-def _stretches(line: str, start: int, stop: int) -> Iterator[str]:
-    """Stretches of a line around a name, at white space; the whole line where it is short."""
-    tokens = [token.span() for token in _TOKEN.finditer(line)]
+def _spans(tokens: Sequence[tuple[int, int]], start: int, stop: int, is_short: bool) -> Iterator[tuple[int, int]]:
+    """Where stretches around a name begin and end, at white space; of a short line the whole."""
     first = max(bisect_right(tokens, start, key=itemgetter(0)) - 1, 0)
     last = min(bisect_left(tokens, stop, key=itemgetter(1)), len(tokens) - 1)
-    whole = [(0, len(tokens) - 1)] if len(line) <= LINE_CHARS else []
-    around = ((max(0, first - left), min(len(tokens) - 1, last + right)) for left, right in _STEPS)
-    for low, high in dict.fromkeys(chain(whole, around)):
-        stretch = " ".join(line[tokens[low][0] : tokens[high][1]].split())
-        if len(stretch) <= LINE_CHARS + (stop - start):
-            yield _closed(stretch).lstrip(_EDGES).rstrip(_ENDS)
+    if is_short:
+        yield tokens[0][0], tokens[-1][1]
+    for left, right in _STEPS:
+        yield tokens[max(0, first - left)][0], tokens[min(len(tokens) - 1, last + right)][1]
 
 
 def _closed(stretch: str) -> str:
     """A stretch without the brackets and quotation marks whose other half was cut off."""
+    brackets, paired = "".join(_BRACKET.findall(stretch)), None
+    while brackets != paired:
+        brackets, paired = brackets.replace("()", "").replace("[]", "").replace("{}", ""), brackets
+    lone = [stretch.rfind(mark) for mark in '`"' if stretch.count(mark) % 2]
+    lone += _lone_brackets(stretch) if brackets else ()
+    if not lone:
+        return stretch
+    signs = [*stretch]
+    for at in lone:
+        signs[at] = " "
+    return " ".join("".join(signs).split())
+
+
+def _lone_brackets(stretch: str) -> list[int]:
+    """Where brackets stand whose other half does not."""
     opened: list[int] = []
     lone: list[int] = []
     for found in _BRACKET.finditer(stretch):
@@ -215,10 +249,7 @@ def _closed(stretch: str) -> str:
             opened.pop()
         else:
             lone.append(at)
-    lone += opened + [stretch.rfind(mark) for mark in '`"' if stretch.count(mark) % 2]
-    if not lone:
-        return stretch
-    return " ".join("".join(" " if at in lone else sign for at, sign in enumerate(stretch)).split())
+    return lone + opened
 
 
 def _is_beside(name: str, stretch: str) -> bool:
