@@ -13,9 +13,10 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.history.compaction_seal import PREFIX, seal
 from palimpsest.domain import Json, ToolCall
 from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
+from palimpsest.store.erasure import consistency
 from palimpsest.wire.messages import of_events
 
-from tests.running import BLOCK_OPENS, Proxy, as_headers, memory_in, request, rows, until
+from tests.running import BLOCK_OPENS, Proxy, as_headers, database, memory_in, request, rows, until
 from tests.test_pipeline_responses import BOAT, FERRY, PATH, READ, Caller, filler, seen, talk, user
 
 TRIGGER = {"type": "compaction_trigger"}
@@ -93,6 +94,21 @@ def test_a_compaction_is_answered_without_the_provider_and_what_it_took_away_is_
     first, compacted, _ = sent.json["input"]
     assert first == kept[0]
     assert compacted["role"] == "user" and FERRY in compacted["content"][0]["text"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("compact", WAYS)
+def test_what_a_compaction_is_asked_for_is_stored_once(caller: Caller, compact: Any) -> None:
+    history = talk(caller, 4)
+    history[2] |= {"content": [{"type": "input_text", "text": "This was said in other words before."}]}
+    compact(caller, history)
+    caller.proxy.settle(vectors=False)
+    newest = "FROM turn WHERE role = 'side' ORDER BY id DESC LIMIT 1"
+    ((number, messages),) = rows(caller.proxy.data, f"SELECT id, messages {newest}")
+    brought = rows(caller.proxy.data, f"SELECT position FROM occurrence WHERE turn = {number} ORDER BY position")
+    assert messages == len(history)
+    assert [at for (at,) in brought] == [2, messages - 1, messages], "what is new, the last one, and the answer"
+    assert not consistency.examination(database(caller.proxy.data)).findings
 
 
 def test_the_endpoint_gives_back_what_the_user_said(caller: Caller) -> None:

@@ -217,6 +217,7 @@ class Lineage:
     summarises: bool = False  # a side request whose answer may come back as a summary
     restores_again: bool = False  # an edit took away the message in which the newest compaction was answered
     evidence: tuple[str, ...] = ()
+    repeats: tuple[Head, tuple[int, ...]] | None = None  # by a request for a compaction; indexes as `kept`
     goes_on: bool = field(default=False, compare=False)  # all of the head stands first, and behind it what is new
 
     @property

@@ -63,6 +63,13 @@ def test_messages_stand_behind_those_that_the_provider_holds() -> None:
     assert nothing_new.last_full == 12
 
 
+def test_a_request_for_a_compaction_brings_only_what_the_conversation_does_not_hold() -> None:
+    lineage = Lineage(Event.START, Role.SIDE, kept=(-1,) * 3, parent="c", repeats=(HEAD, (1, -1)))
+    made = turn(decision("user", "user", "assistant", lineage=lineage))
+    assert made.kept == ((0, 101),) and [new.position for new in made.new] == [1, 2]
+    assert (made.parent_turn, made.lost, made.compactions) == (7, (), 0)
+
+
 def test_compaction_counts_what_it_took_away_and_marks_its_summary() -> None:
     lineage = Lineage(Event.SUMMARY, Role.MAIN, HEAD, kept=(-1, 2), dropped=(0, 1), summary_at=(0,))
     made = turn(decision("system", "user", "user", lineage=lineage))

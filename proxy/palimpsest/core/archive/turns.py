@@ -65,7 +65,7 @@ def turn_of(
         event=lineage.event,
         kept=(*enumerate(held), *((len(held) + at, occurrence) for at, occurrence in kept.items())),
         new=new,
-        parent_turn=head.turn if head else None,
+        parent_turn=head.turn if head else lineage.repeats[0].turn if lineage.repeats else None,
         parent_conversation=lineage.parent,
         shape=decision.shape,
         links=_links(decision, _in_history(places, added), rules),
@@ -149,14 +149,11 @@ def _in_history(places: Sequence[int], added: Sequence[int]) -> list[int]:
 def _kept_occurrences(decision: Decision) -> dict[int, int]:
     """Index into `chat.messages` to occurrence, for messages that stand in the head with the same text."""
     lineage, places = decision.lineage, decision.reading.places
-    if lineage.head is None:
+    head, kept = lineage.repeats or (lineage.head, lineage.kept)
+    if head is None:
         return {}
     changed = set(lineage.changed)
-    return {
-        places[at]: lineage.head.occurrences[index]
-        for at, index in enumerate(lineage.kept)
-        if index >= 0 and at not in changed
-    }
+    return {places[at]: head.occurrences[index] for at, index in enumerate(kept) if index >= 0 and at not in changed}
 
 
 def _new(decision: Decision, added: Sequence[int], held: int, asides: Asides) -> tuple[NewMessage, ...]:

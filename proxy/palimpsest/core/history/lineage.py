@@ -99,6 +99,7 @@ def trace(
             parent=parent,
             summarises=intent.summarises,
             evidence=evidence,
+            repeats=_repeated(prints, head, kept) if head is not None and intent.compacts and not chat.held else None,
         )
     if head is None:
         role, parent, why = _role_of_new(speaker, further.links)
@@ -202,6 +203,12 @@ def _is_handed_out(head: Head, prints: Sequence[Fingerprint], kept: Sequence[int
     """Whether the request begins a subagent: its task, and no message of it, comes from this conversation."""
     is_shared = any(index >= 0 and head.fulls[index] == prints[at].full for at, index in enumerate(kept))
     return not is_shared and any(link.kind is LinkKind.TASK for link in links)
+
+
+def _repeated(prints: Sequence[Fingerprint], head: Head, kept: Sequence[int]) -> tuple[Head, tuple[int, ...]]:
+    """What stands in the head as it is sent; without the last message, which a block can then stand on."""
+    said = zip(prints[:-1], kept, strict=False)
+    return head, tuple(index if index >= 0 and head.fulls[index] == one.full else -1 for one, index in said)
 
 
 def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> dict[int, int]:
