@@ -127,10 +127,12 @@ def pack(
         worth_chars = min(worth_chars, STRETCH_CHARS) if is_calls and not is_wanted else worth_chars
         rest = min(worth_chars, room - used - AROUND_CHARS)
         limits = (worth_chars, *([rest] if rest >= MIN_FILL_CHARS and not is_wanted else []))
-        best_part = best_sentence(memory.text, wanted) if len(memory.text) > min(limits) else ""
+        best_part = ""
         for limit in limits:
             if is_first and _least_chars(memory.text, limit) > room - used:
                 continue  # when little room is left, this saves most of the quoting
+            if len(memory.text) > limit and not best_part:
+                best_part = best_sentence(memory.text, wanted)
             piece = _piece(candidate, limit, best_part)
             if is_first and len(piece.line) > room - used:
                 continue
@@ -183,10 +185,10 @@ def _worth_chars(candidate: Candidate, budget: Budget) -> int:
 
 
 def _least_chars(text: str, limit_chars: int) -> int:
-    """What a passage takes at least, cut to a limit; 0 where it has lines or gaps, which may be left out."""
-    if not text.isprintable() or "  " in text:
-        return 0
-    return len(text.strip()) if len(text) <= limit_chars else limit_chars - 2 * MIN_CUT_CHARS - 2
+    """What a passage takes at least, cut to a limit; of one with lines or gaps its signs, as those may be left out."""
+    cut_chars = max(len(text) - (limit_chars - 2 * MIN_CUT_CHARS - 2), 0) if len(text) > limit_chars else 0
+    signs = len(text.strip()) if text.isprintable() and "  " not in text else sum(map(len, text.split()))
+    return signs - cut_chars
 
 
 def stretch_around(text: str, best: str, limit_chars: int) -> tuple[int, int]:
@@ -210,7 +212,8 @@ def stretch_around(text: str, best: str, limit_chars: int) -> tuple[int, int]:
 
 def best_sentence(text: str, wanted: frozenset[str]) -> str:
     """The sentence that holds most of the wanted `query_terms`, the first of several; "" where there is none."""
-    return max(_SENTENCE.findall(text), key=lambda sentence: len(wanted.intersection(terms(sentence))), default="")
+    sentences = _SENTENCE.findall(text) if wanted else _SENTENCE.findall(text)[:1]
+    return max(sentences, key=lambda sentence: len(wanted.intersection(terms(sentence))), default="")
 
 
 def _piece(candidate: Candidate, limit_chars: int, best: str) -> Piece:

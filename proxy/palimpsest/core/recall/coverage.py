@@ -58,7 +58,7 @@ def by_coverage(
         At most `limit` passages, each with its gain when it was chosen: new names per 1,000 characters, weighted. Ties
         go to the newer one. The same passages with another `limit` come in the same order.
     """
-    named = [frozenset(filter(names_something, one.tags)) - shown for one in lost]
+    named = [frozenset(filter(names_something, one.tags - shown)) for one in lost]
     weights = [
         (RESULT_SHARE if one.is_result else 1.0) * (1 - OLD_LOSS * (len(lost) - at) / len(lost))
         for at, one in enumerate(lost)
