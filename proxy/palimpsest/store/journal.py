@@ -168,11 +168,12 @@ class Journal:
             rows = ask(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1, *whose))
             rows = [row for row in rows if (row[0], row[1]) in wanted]
             likeliest = ids(_likeliest(rows))
-            ask_ahead(ask, [(HEADS, (likeliest, MAX_HEADS_READ)), (BLOCKS, (likeliest,))])
-            heads = ask(HEADS, (likeliest, MAX_HEADS_READ))
+            standing, blocks = (HEADS, (likeliest, MAX_HEADS_READ)), (BLOCKS, (likeliest,))
+            ask_ahead(ask, lambda: [lambda ask: ask(*standing), lambda ask: ask(*blocks)])
+            heads = ask(*standing)
             named = {turn for kind, *_, turn in rows if kind == LinkKind.REPLY} - {head[1] for head in heads}
             further = (head_after(ask, turn) for turn in sorted(named)[-MAX_CONVERSATIONS:])
-            return rows, [*heads, *(head for head in further if head)], ask(BLOCKS, (likeliest,))
+            return rows, [*heads, *(head for head in further if head)], ask(*blocks)
 
         return _seen(*await self._database.ask(look, clues.tenant))
 
@@ -375,7 +376,7 @@ def _head_of(asked: Continuation, ask: Ask) -> tuple[list[Row], list[Row], list[
     """Links, heads and blocks, for `_seen`; a few rows by their keys."""
     standing = STANDING, (asked.turn, asked.tenant, MAX_HEADS_READ)
     links, blocks = (LINKS_OF, (asked.tenant, asked.answer)), (BLOCKS_BESIDE, (asked.turn, asked.tenant))
-    ask_ahead(ask, [standing, links, blocks])
+    ask_ahead(ask, lambda: [lambda ask: ask(*standing), lambda ask: ask(*links), lambda ask: ask(*blocks)])
     rows = ask(*standing)
     if not rows or rows[0][3] != rows[0][0]:
         return [], [], []

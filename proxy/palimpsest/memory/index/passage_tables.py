@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,13 @@ from palimpsest.core.archive.chunking import ASKS, WISHES, certainty_of
 from palimpsest.core.recall.ranking import PassageTable, Rows, consequence
 from palimpsest.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, signs_of
 from palimpsest.domain import HeadFlag
-from palimpsest.store.engine import Ask, Row
+from palimpsest.store.engine import Ask, Row, drop_ahead
 from palimpsest.store.search.passages import (
     CHANGES,
     are_any_in,
     changes_after,
     last_change,
+    last_passage,
     passage_before,
     passages_after,
     vectors_of,
@@ -135,8 +136,24 @@ class PassageTables:
             finally:
                 growing.reading.release()
 
+    def ahead(self, scope: Scope) -> tuple[PassageTable, list[Callable[[Ask], object]]]:
+        """The table of a scope as far as it was read, and what is going to be asked of it if it has not changed."""
+        with self._choosing:
+            growing = self._growing.get(scope) or _GrowingTable(self._dimensions)
+        size_bytes, last_id = growing.dimensions * np.dtype(np.float16).itemsize, growing.last_id
+        latest, missing = growing.latest, growing.missing()[:SLICE_PASSAGES]
+        begin: list[Callable[[Ask], object]] = [last_change, last_passage]
+        if len(latest):
+            begin = [lambda ask: changes_after(ask, growing.forgotten_seq)]
+        return latest, [
+            *begin,
+            *([lambda ask: vectors_of(ask, missing, self._model, size_bytes)] if missing else ()),
+            lambda ask: passages_after(ask, scope, last_id, SLICE_PASSAGES, self._model, size_bytes),
+        ]
+
     def _follow(self, ask: Ask, growing: _GrowingTable, scope: Scope) -> None:
         """Bring a table up to date: read new passages, drop the oldest, and start anew where some were erased."""
+        size_bytes = growing.dimensions * np.dtype(np.float16).itemsize
         if len(growing):
             gone = changes_after(ask, growing.forgotten_seq)
             ids = [memory for _, memory in gone]
@@ -150,27 +167,27 @@ class PassageTables:
             growing.forgotten_seq = last_change(ask)
         if not len(growing):
             growing.before_id = passage_before(ask, scope, newest=self._room_passages)
+        self._fill(ask, growing, size_bytes)
         while True:
-            rows = passages_after(ask, scope, growing.last_id, SLICE_PASSAGES)
+            rows = passages_after(ask, scope, growing.last_id, SLICE_PASSAGES, self._model, size_bytes)
             growing.add(rows)
             if len(growing) > self._room_passages * (1 + SPARE_SHARE):
                 growing.drop_oldest(len(growing) - self._room_passages)
-            self._fill(ask, growing)
             growing.publish()
             if len(rows) < SLICE_PASSAGES:
                 return
+            drop_ahead(ask)  # which passages hold a word must not be older than the passages
 
     def _has_joined(self, ask: Ask, growing: _GrowingTable, scope: Scope, ids: Sequence[int]) -> bool:
         """Whether any of these, older than what was read last, belongs to the scope now."""
         older = [id for id in ids if growing.before_id < id <= growing.last_id]
         return bool(older) and are_any_in(ask, scope, older)
 
-    def _fill(self, ask: Ask, growing: _GrowingTable) -> None:
+    def _fill(self, ask: Ask, growing: _GrowingTable, size_bytes: int) -> None:
         """Read the vectors that were stored meanwhile."""
         missing = growing.missing()
         for start in range(0, len(missing), SLICE_PASSAGES):
-            some = missing[start : start + SLICE_PASSAGES]
-            growing.fill(vectors_of(ask, some, self._model, growing.dimensions * np.dtype(np.float16).itemsize))
+            growing.fill(vectors_of(ask, missing[start : start + SLICE_PASSAGES], self._model, size_bytes))
 
 
 class _GrowingTable:
@@ -247,6 +264,7 @@ class _GrowingTable:
         after[new["before"][follows]] = self._size + follows
         self._columns["after"] = after
         self._size = size
+        self.fill([(row[0], row[-1]) for row in rows if row[-1] is not None])
 
     def _grow(self, room: int) -> None:
         """Add room for so many passages; large tables keep 16 bits and signs."""
@@ -261,7 +279,7 @@ class _GrowingTable:
             self._signs = signs_of(self._vectors)
 
     def fill(self, rows: Sequence[Row]) -> None:
-        """Put in stored vectors, as `_fill` reads them."""
+        """Put in stored vectors: ids and vectors."""
         if not rows:
             return
         at = np.searchsorted(self._columns["id"][: self._size], [memory for memory, _ in rows])
@@ -314,7 +332,7 @@ class _GrowingTable:
 
     def _passage(self, at: int, row: Row) -> tuple[Any, ...]:
         """The columns of one passage, made of its row in the store."""
-        id, occurrence, conversation, length, tags, full, flags, created_at = row
+        id, occurrence, conversation, length, tags, full, flags, created_at, _ = row
         before, start = self._ends.get(conversation, (-1, 0.0))
         self._ends[conversation] = (at, start + length)
         named = tags.split()

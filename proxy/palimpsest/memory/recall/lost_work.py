@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from palimpsest.core.archive.chunking import TOOL_ROLES, WISHES, certainty_of, query_terms
 from palimpsest.core.recall.coverage import LostPassage, by_coverage
@@ -15,7 +16,7 @@ from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
 from palimpsest.domain import Account, Candidate, Query
-from palimpsest.store.engine import Ask, Row
+from palimpsest.store.engine import Ask, Row, ask_ahead
 from palimpsest.store.search.passages import newest_texts, passages_of
 from palimpsest.store.search.scope import Scope
 from palimpsest.store.turns.cleared import cleared_in
@@ -29,8 +30,13 @@ READ_CHARS, READ_MESSAGES, MESSAGE_CHARS = 120_000, 400, 8_000
 
 def uncleared(ask: Ask, scope: Scope, own: int, query: Query) -> list[Row]:
     """The passages of a conversation (`passages_of`), without what was cleared where the query leaves that out."""
-    cleared = cleared_in(ask, scope.tenant, own, math.inf).get(own, 0) if query.without_cleared else 0
-    return [row for row in passages_of(ask, own) if row[1] > cleared]
+    marks, passages = (
+        partial(cleared_in, tenant=scope.tenant, own=own, since=math.inf),
+        partial(passages_of, conversation=own),
+    )
+    ask_ahead(ask, lambda: [marks, passages] if query.without_cleared else [passages])
+    cleared = marks(ask).get(own, 0) if query.without_cleared else 0
+    return [row for row in passages(ask) if row[1] > cleared]
 
 
 def account_of(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:

@@ -45,7 +45,7 @@ from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.domain import Account, Candidate, Memory, Query, Recalled
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Embedder, LookupCounts, Vectors
-from palimpsest.memory.index.full_text import find
+from palimpsest.memory.index.full_text import find_ahead, find_each
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.eligibility import eligible_passages, first_of_equals, lost_passages, uncleared_passages
 from palimpsest.memory.recall.fresh_passages import EmbedAside, FreshPassages
@@ -59,8 +59,8 @@ from palimpsest.memory.recall.lost_work import (
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
 from palimpsest.memory.recall.updates import with_updates
 from palimpsest.settings.policy import RecallPolicy
-from palimpsest.store.engine import Ask, Engine
-from palimpsest.store.search.passages import texts_of
+from palimpsest.store.engine import Ask, Engine, ask_ahead
+from palimpsest.store.search.passages import PassageTexts
 from palimpsest.store.search.scope import Scope, scope_of
 from palimpsest.store.turns.cleared import cleared_in
 
@@ -135,15 +135,19 @@ class Recall:
 
     async def reminders(self, tenant: str, memories: Sequence[int]) -> tuple[Candidate, ...]:
         """The passages with these ids, as reminders; what was forgotten meanwhile is left out."""
-        found = await self._database.ask(lambda ask: _memories(ask, tenant, dict.fromkeys(memories, 0)), tenant)
+        found = await self._database.ask(
+            lambda ask: _memories(PassageTexts(ask, tenant), dict.fromkeys(memories, 0)), tenant
+        )
         return tuple(Candidate(found[id], 1.0, is_reminder=True) for id in memories if id in found)
 
     async def recall(self, query: Query, limit: int) -> Recalled:
         """Best candidates first, visible and excluded ones left out."""
         started = perf_counter()
-        recalled = await self._recall(query, limit)
         if query.account_chars and query.named is None:
-            recalled = replace(recalled, account=await self._accounted(query))
+            recalled, account = await asyncio.gather(self._recall(query, limit), self._accounted(query))
+            recalled = replace(recalled, account=account)
+        else:
+            recalled = await self._recall(query, limit)
         elapsed = perf_counter() - started
         self._counts.observe("recall", elapsed)
         return replace(recalled, elapsed_ms=elapsed * 1000)
@@ -169,12 +173,14 @@ class Recall:
             await self._fresh.provide(query.tenant, scope, newest_first.tolist())
         unindexed, eligible_count = int((eligible & ~table.embedded).sum()), int(eligible.sum())
 
-        def judge(
-            ask: Ask, query: Query, near: Vectors | None, asked: QueryMatches
-        ) -> tuple[str, RankedRows | None, float]:
-            return self._judge(ask, scope, query, table, eligible, lost, near, asked, limit)
-
         def choose(ask: Ask) -> Recalled:
+            texts = PassageTexts(ask, query.tenant)
+
+            def judge(
+                ask: Ask, query: Query, near: Vectors | None, asked: QueryMatches
+            ) -> tuple[str, RankedRows | None, float]:
+                return self._judge(ask, scope, query, texts, table, eligible, lost, near, asked, limit)
+
             reason, best, helps = judge(ask, query, vectors, asked)
             if best is not None and more_asked and helps >= query.least_help:  # the question itself admits, or nothing
                 others = [
@@ -184,7 +190,7 @@ class Recall:
                 from palimpsest.core.recall.query_plan import interleave  # few policies make plans
 
                 best = interleave([best, *filter(None, others)], limit)
-            candidates = () if best is None else _candidates(ask, query.tenant, table, best)
+            candidates = () if best is None else _candidates(texts, table, best)
             if candidates and vectors is not None and (keys := self._keys()) is not None:
                 words = [*asked.found, *asked.absent]
                 noted = keys.tier(ask, scope, table, eligible, words, vectors[0], self._clock())
@@ -214,7 +220,7 @@ class Recall:
                 typed_passages(rows, query, limit) if is_work else covering_passages(rows, query, named | also, limit)
             )
             follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
-            memories = _memories(ask, query.tenant, {id: follows.get(id, 0) for id, _ in best})
+            memories = _memories(PassageTexts(ask, query.tenant), {id: follows.get(id, 0) for id, _ in best})
             candidates = [
                 Candidate(memories[id], gain, {"coverage": (place, gain)})
                 for place, (id, gain) in enumerate(best, start=1)
@@ -246,11 +252,20 @@ class Recall:
         if found is None:
             return None
         scope, own = found
-        chosen = self._chosen()
-        table = (self._tables if chosen.cache else self._tables.empty()).table(ask, scope)
-        now = self._clock()
-        asked = [question_by_words(text, now, find(ask, scope, table, query_terms(text))) for text in questions]
-        cleared = cleared_in(ask, scope.tenant, own, now - CLEARED_SECONDS) if query.without_cleared else {}
+        chosen, now = self._chosen(), self._clock()
+        tables = self._tables if chosen.cache else self._tables.empty()
+        terms = [query_terms(text) for text in questions]
+        marks = functools.partial(cleared_in, tenant=scope.tenant, own=own, since=now - CLEARED_SECONDS)
+
+        def ahead() -> list[Callable[[Ask], object]]:
+            table, followed = tables.ahead(scope)
+            return [*followed, *([marks] if query.without_cleared else []), *find_ahead(scope, table, terms)]
+
+        ask_ahead(ask, ahead)
+        table = tables.table(ask, scope)
+        held = find_each(ask, scope, table, terms)
+        asked = [question_by_words(text, now, one) for text, one in zip(questions, held, strict=True)]
+        cleared = marks(ask) if query.without_cleared else {}
         kept = uncleared_passages(table, cleared)
         eligible, lost = eligible_passages(table, query, own), lost_passages(table, query, own)
         if len(chosen.kinds) < EVERY_KIND or chosen.reinforcement:
@@ -262,6 +277,7 @@ class Recall:
         ask: Ask,
         scope: Scope,
         query: Query,
+        texts: PassageTexts,
         table: PassageTable,
         eligible: Bools,
         lost: Bools,
@@ -301,7 +317,9 @@ class Recall:
         best = diversified(best, table.vectors, self._recipe_now.mmr_lambda).part(slice(limit))
         if boosted is not None and (keys := self._keys()) is not None:
             keys.note(boosted[1], best.rows)
-        best = with_updates(ask, scope, query.tenant, table, best, eligible)
+        rows = best.rows if certain is None else np.concatenate([certain.rows, best.rows])
+        texts.of(table.ids[rows].tolist())  # all that are going to be asked for, at once
+        best = with_updates(ask, scope, texts, table, best, eligible)
         return reason, best if certain is None else _in_front(certain, best), judged.helps
 
     def _ranked(
@@ -337,11 +355,11 @@ class Recall:
             return None
 
 
-def _candidates(ask: Ask, tenant: str, table: PassageTable, best: RankedRows) -> tuple[Candidate, ...]:
+def _candidates(texts: PassageTexts, table: PassageTable, best: RankedRows) -> tuple[Candidate, ...]:
     """The best passages with their texts, and what each signal said of them; thanks and greetings tell nothing."""
     ids, before = table.ids[best.rows].tolist(), table.before[best.rows]
     follows = np.where(before >= 0, table.occurrences[before], 0).tolist()
-    memories = _memories(ask, tenant, dict(zip(ids, follows, strict=True)))
+    memories = _memories(texts, dict(zip(ids, follows, strict=True)))
     signals = {name: values for name, values in best.signals.items() if name != PROBABILITY}
     listed = zip(*(zip(ranks(v).tolist(), v.tolist(), strict=True) for v in signals.values()), strict=True)
     rows = zip(ids, best.scores.tolist(), listed, best.signals[PROBABILITY].tolist(), strict=True)
@@ -352,7 +370,7 @@ def _candidates(ask: Ask, tenant: str, table: PassageTable, best: RankedRows) ->
     )
 
 
-def _memories(ask: Ask, tenant: str, follows: Mapping[int, int]) -> dict[int, Memory]:
+def _memories(texts: PassageTexts, follows: Mapping[int, int]) -> dict[int, Memory]:
     """The memories with these ids, which follow these occurrences. What was forgotten meanwhile is left out."""
     return {
         id: Memory(
@@ -368,7 +386,7 @@ def _memories(ask: Ask, tenant: str, follows: Mapping[int, int]) -> dict[int, Me
             tags=tuple(tags.split()),
             follows=follows[id],
         )
-        for id, occurrence, conversation, role, text, created_at, start, stop, tags in texts_of(ask, tenant, [*follows])
+        for id, occurrence, conversation, role, text, created_at, start, stop, tags in texts.of([*follows])
     }
 
 

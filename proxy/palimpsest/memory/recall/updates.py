@@ -10,43 +10,38 @@ from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.updates import LEAST_ALIKE, later_statements, shared_share, statements
-from palimpsest.memory.index.full_text import find
+from palimpsest.memory.index.full_text import find_each
 from palimpsest.store.engine import Ask
-from palimpsest.store.search.passages import texts_of
+from palimpsest.store.search.passages import PassageTexts
 from palimpsest.store.search.scope import Scope
 
 UPDATE = "update"  # the signal of what was said later about the same thing: how much alike they are
 
 
 def with_updates(
-    ask: Ask, scope: Scope, tenant: str, table: PassageTable, best: RankedRows, eligible: Bools
+    ask: Ask, scope: Scope, texts: PassageTexts, table: PassageTable, best: RankedRows, eligible: Bools
 ) -> RankedRows:
     """A ranking with the newest later statement on the same thing inserted after each statement, equally probable."""
-    rows = statements(table, best)
-    texts = _texts(ask, tenant, table, rows)
-    updates: dict[int, tuple[int, float]] = {}
-    for row in rows.tolist():
-        if (text := texts.get(row)) and (update := _update(ask, scope, tenant, table, row, text, eligible)):
-            updates[row] = update
-    return _with_updates(best, updates) if updates else best
-
-
-def _update(
-    ask: Ask, scope: Scope, tenant: str, table: PassageTable, row: int, text: str, eligible: Bools
-) -> tuple[int, float] | None:
-    """The newest of the later statements that are alike enough, and how much; None: there is none."""
-    terms = query_terms(text)
-    found = find(ask, scope, table, terms).rows
-    weights = {term: term_weight(len(holding), len(table)) for term, holding in found.items()}
-    rows, cosines = later_statements(table, row, found, weights, eligible)
-    texts = _texts(ask, tenant, table, rows)
-    rare = term_weight(1, len(table))
-    alike = {
-        one: float(cosine) + shared_share(terms, query_terms(texts[one]), weights, rare)
-        for one, cosine in zip(rows.tolist(), cosines, strict=True)
-        if one in texts
+    said = {row: query_terms(text) for row, text in _texts(texts, table, statements(table, best)).items()}
+    found = dict(zip(said, find_each(ask, scope, table, [*said.values()]), strict=True))
+    weighed = {
+        row: {term: term_weight(len(holding), len(table)) for term, holding in one.rows.items()}
+        for row, one in found.items()
     }
-    return max(((one, much) for one, much in alike.items() if much >= LEAST_ALIKE), default=None)
+    later = {row: later_statements(table, row, found[row].rows, weighed[row], eligible) for row in said}
+    read = _texts(texts, table, np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in later.values())]))
+    updates: dict[int, tuple[int, float]] = {}
+    rare = term_weight(1, len(table))
+    for row, (rows, cosines) in later.items():
+        alike = {
+            one: float(cosine) + shared_share(said[row], query_terms(read[one]), weighed[row], rare)
+            for one, cosine in zip(rows.tolist(), cosines, strict=True)
+            if one in read
+        }
+        newest = max(((one, much) for one, much in alike.items() if much >= LEAST_ALIKE), default=None)
+        if newest is not None:
+            updates[row] = newest
+    return _with_updates(best, updates) if updates else best
 
 
 def _with_updates(best: RankedRows, updates: Mapping[int, tuple[int, float]]) -> RankedRows:
@@ -72,7 +67,7 @@ def _with_updates(best: RankedRows, updates: Mapping[int, tuple[int, float]]) ->
     return RankedRows(rows, np.where(known >= 0, best.scores[known], 0.0), signals)
 
 
-def _texts(ask: Ask, tenant: str, table: PassageTable, rows: Rows) -> dict[int, str]:
-    """The texts of rows; what was forgotten meanwhile is left out."""
+def _texts(texts: PassageTexts, table: PassageTable, rows: Rows) -> dict[int, str]:
+    """The texts of rows, in their order; what was forgotten meanwhile is left out."""
     by_id = dict(zip(table.ids[rows].tolist(), rows.tolist(), strict=True))
-    return {by_id[id]: text for id, _, _, _, text, *_ in texts_of(ask, tenant, [*by_id])}
+    return {by_id[id]: text for id, _, _, _, text, *_ in texts.of([*by_id])}

@@ -9,6 +9,7 @@ them; nothing outside this folder depends on which.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -27,14 +28,41 @@ Whose = Callable[[Ask], Iterable[str]]
 """Reads names of tenants."""
 
 
-def ask_ahead(ask: Ask, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+class _Asked(Exception):
+    """A SELECT that was asked, and is not answered."""
+
+
+Works = Callable[[], Iterable[Callable[[Ask], object]]]
+"""Makes pieces of work, where it is worth while."""
+
+
+def ask_ahead(ask: Ask, works: Works) -> None:
     """
-    Say which SELECTs will be asked, as far as none needs another's answer. A server is asked all of them at once, so
-    that one wait is enough; elsewhere it means nothing. Asking then is as always.
+    Say what will be asked: the first SELECT of each of these, none of which needs another's answer. A server is asked
+    all of them at once, so that one wait is enough; elsewhere it means nothing. Asking then is as always.
     """
     ahead = getattr(ask, "ahead", None)
     if ahead is not None:
-        ahead(statements)
+        ahead([statement for work in works() for statement in _first_asked(work)])
+
+
+def drop_ahead(ask: Ask) -> None:
+    """Let what was asked ahead, and not asked since, be asked anew: it would be older than other answers."""
+    drop = getattr(ask, "drop", None)
+    if drop is not None:
+        drop()
+
+
+def _first_asked(work: Callable[[Ask], object]) -> list[tuple[str, Sequence[Any]]]:
+    asked: list[tuple[str, Sequence[Any]]] = []
+
+    def note(sql: str, args: Sequence[Any] = ()) -> list[Row]:
+        asked.append((sql, args))
+        raise _Asked
+
+    with suppress(_Asked):
+        work(note)
+    return asked
 
 
 def nobody(_ask: Ask) -> Iterable[str]:

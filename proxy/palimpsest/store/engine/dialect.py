@@ -15,7 +15,7 @@ Statements are standard SQL, with these names for what the standard has no commo
     glob(pattern, text)               whether the text matches: * ? [...]
     free_pages()  page_bytes()        of it, pages that can be given back, and how large one is
     stored_bytes()                    how large the whole database is
-    passages_holding(tenant, words, id)  the passages behind that one that the full-text index finds, in one text
+    passages_holding(words, id)       the passages behind that one that the full-text index finds, in one text
     has_table('name')                 whether there is a table of that name
     last_id                           a table: by `name` of another table the last id given there, `seq`
     INNER JOIN                        a JOIN whose left side is read first, whatever the planner thinks of it
@@ -60,7 +60,7 @@ class Dialect(dict[str, str]):
         return text
 
 
-HOLDING = "(SELECT group_concat(rowid) FROM memory_text WHERE ? > 0 AND memory_text MATCH ? AND rowid > ?)"
+HOLDING = r"(SELECT group_concat(rowid) FROM memory_text WHERE memory_text MATCH \1 AND rowid > \2)"
 SIZE = r"length(CAST(\1 AS BLOB))"
 
 SQLITE = Dialect(
@@ -74,7 +74,7 @@ SQLITE = Dialect(
         (r"\bzeros_for\(([\w.]+)\)", f"substr(hex(zeroblob(({SIZE} + 1) / 2)), 1, {SIZE})"),
         (r"\butc_day\(([\w.]+)\)", r"strftime('%Y-%m-%d', \1, 'unixepoch')"),
         (r"\bstored_bytes\(\)", "(SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)"),
-        (r"\bpassages_holding\(\?, \?, \?\)", HOLDING),
+        (r"\bpassages_holding\((\w+), (\w+)\)", HOLDING),
         (r"\bfree_pages\(\)", "(SELECT freelist_count FROM pragma_freelist_count)"),
         (r"\bpage_bytes\(\)", "(SELECT page_size FROM pragma_page_size)"),
         (r"\bhas_table\(('\w+')\)", r"EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = \1)"),

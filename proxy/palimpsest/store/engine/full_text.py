@@ -13,6 +13,8 @@ import orjson
 
 from palimpsest.store.engine import Ask, Row, Transaction
 
+CONFINED_SHARE = 0.5  # of all passages: of a larger scope the token's list is so long that it takes 2 ms to follow
+
 MAKE = r"""
 CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars '_./:@\#+-'");
 """
@@ -25,7 +27,17 @@ INSERT INTO term(tenant, term, memories) SELECT ?1, key, value FROM counts(?2) W
 ON CONFLICT (tenant, term) DO UPDATE SET memories = term.memories + excluded.memories
 """
 COUNTED = "SELECT term, memories FROM term WHERE tenant = ? AND term IN (SELECT value FROM texts(?))"
-POSTINGS = "SELECT ?, passages_holding(?, ?, ?)"
+# Beside a term stands the token of a scope, unless that holds most passages there are: its list would be a long one.
+FOUND = """
+WITH held AS (
+    SELECT term.term, memories, CAST(item(value, 1) AS BIGINT) AS known, '"' || replace(term.term, '"', '""') || '"'
+        || CASE WHEN ?6 < ?7 * (SELECT max(id) FROM memory) THEN ?5 ELSE '' END AS words,
+        row_number() OVER rarest AS place, sum(memories) OVER rarest AS total
+    FROM arrays(?2) AS asked INNER JOIN term ON term.tenant = ?1 AND term.term = item(value, 0)
+    WINDOW rarest AS (ORDER BY memories, term.term))
+SELECT term, memories, CASE WHEN place <= ?3 AND total <= ?4 THEN coalesce(passages_holding(words, known), '') END
+FROM held ORDER BY place
+"""
 THESE = "rowid IN (SELECT value FROM numbers(?))"
 ZEROS = f"UPDATE memory_text SET tokens = zeros_for(tokens) WHERE {THESE}"
 MERGE = "INSERT INTO memory_text(memory_text, rank) VALUES ('merge', ?)"
@@ -78,24 +90,30 @@ def strays(ask: Ask) -> tuple[int, int]:
     return int(ask(NOT_IN_INDEX)[0][0]), int(ask(IN_INDEX_ALONE)[0][0])
 
 
-def postings(
-    ask: Ask, tenant: int, wanted: Sequence[tuple[str, int]], within: Sequence[str] = ()
-) -> list[tuple[str, str]]:
+def found(
+    ask: Ask,
+    tenant: int,
+    wanted: Sequence[tuple[str, int]],
+    most: tuple[int, int],
+    within: Sequence[str],
+    passages: int,
+) -> list[tuple[str, int, str | None]]:
     """
     Which passages hold each term: all of the tenant's, and perhaps others.
 
     Args:
         wanted: different terms, each with the id of the last passage that is already known.
+        most: so many terms, the rarest, and only while so many passages hold them.
         within: tokens that passages should hold too, see `Scope.terms`: those that do not may be left out.
+        passages: how many do, as far as is known.
 
     Returns:
-        Each term with the ids of the passages behind that last one, rising, with commas between.
+        Each term that any of the tenant's passages holds, the rarest first: how many, and the ids of those behind the
+        last one that is known, rising, with commas between. None: it is not one of the terms that are looked up.
     """
-    if not wanted:
-        return []
     also = "".join(f" AND {_quoted(token)}" for token in within)
-    args = [arg for term, last_id in wanted for arg in (term, tenant, _quoted(term) + also, last_id)]
-    return [(term, listed or "") for term, listed in ask(" UNION ALL ".join([POSTINGS] * len(wanted)), args)]
+    args = (tenant, orjson.dumps(wanted).decode(), *most, also, passages, CONFINED_SHARE)
+    return [(term, int(held), listed) for term, held, listed in ask(FOUND, args)] if wanted else []
 
 
 def merge_some(transaction: Transaction, pages: int) -> int:

@@ -43,20 +43,22 @@ WHERE /*+ NO_INDEX */ vector.model = ? AND length(vector.own) = ?
 """
 
 
-def passages_after(ask: Ask, scope: Scope, last_id: int, limit: int) -> list[Row]:
+def passages_after(ask: Ask, scope: Scope, last_id: int, limit: int, model: str = "", size_bytes: int = 0) -> list[Row]:
     """
     The next passages of a scope.
 
     Returns:
-        Rows of id, occurrence, conversation, characters, tags, and of the message its fingerprint, flags and time.
+        Rows of id, occurrence, conversation, characters, tags, and of the message its fingerprint, flags and time;
+        last the vector of this model and size, None where there is none.
     """
     condition, args = scope.condition
     return ask(
         "SELECT memory.id, memory.occurrence, memory.conversation, memory.stop - memory.start, memory.tags,"
-        " occurrence.fingerprint, occurrence.flags, occurrence.created_at"
+        " occurrence.fingerprint, occurrence.flags, occurrence.created_at, vector.own"
         f" FROM memory /*+ INDEX({_index_of(scope)}) */ JOIN occurrence ON occurrence.id = memory.occurrence"
+        " LEFT JOIN vector ON vector.memory = memory.id AND /*+ NO_INDEX */ vector.model = ? AND length(vector.own) = ?"
         f" WHERE {condition} AND memory.id > ? ORDER BY memory.id LIMIT ?",
-        (*args, last_id, limit),
+        (model, size_bytes, *args, last_id, limit),
     )
 
 
@@ -169,6 +171,21 @@ def texts_of(ask: Ask, tenant: str, memories: Sequence[int]) -> list[Row]:
     Passages that are not there, or are another tenant's, are left out.
     """
     return ask(TEXTS, (ids(memories), tenant))
+
+
+class PassageTexts:
+    """What `texts_of` says of a tenant's passages, each read once."""
+
+    def __init__(self, ask: Ask, tenant: str) -> None:
+        self._ask = ask
+        self._tenant = tenant
+        self._read: dict[int, Row] = {}
+
+    def of(self, memories: Sequence[int]) -> list[Row]:
+        """The rows of these passages, in their order."""
+        if missing := [id for id in dict.fromkeys(memories) if id not in self._read]:
+            self._read |= {row[0]: row for row in texts_of(self._ask, self._tenant, missing)}
+        return [self._read[id] for id in memories if id in self._read]
 
 
 def _index_of(scope: Scope) -> str:

@@ -6,26 +6,33 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from threading import Barrier
+from typing import Any
 
 import psycopg
 import pytest
-from palimpsest.domain import Continuation
+from palimpsest.domain import Candidate, Continuation, HeadFlag, Query
 from palimpsest.domain.errors import MemoryFault
+from palimpsest.memory.index.passage_tables import PassageTables
+from palimpsest.memory.recall.recall import Recall
 from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.postgres import connection
 from palimpsest.store.engine.postgres.database import READERS, Database
 from palimpsest.store.journal import Journal
+from palimpsest.telemetry.metrics import Metrics
 
 from tests.poolers import running_pooler
 from tests.relay import Relay, relayed
+from tests.remembered import DIMENSIONS, Past, WordEmbedder
 from tests.running import PATIENCE_SECONDS
 from tests.servers import Server
-from tests.talking import Talk, heard, look, print_of, record, user
+from tests.talking import NOW, Talk, heard, look, print_of, record, user
 
 pytestmark = pytest.mark.slow
 
 MOST_ROUND_TRIPS = 2  # of a turn, written in one transaction
 MOST_STATEMENTS = 8  # of it, beside BEGIN and COMMIT
+MOST_OF_RECALL = 5  # scope, passages that hold words of the question, texts; then those that hold words of these, texts
+MOST_OF_ACCOUNT = 3  # of lost work, looked up meanwhile: its scope, its passages, their texts
 SAID = {"acme": "The lamp of hall nine is broken.", "globex": "The quay is closed on Sundays."}  # by tenant
 WORDS = "SELECT text FROM content ORDER BY id"
 TEXT = "The scanner in hall nine reports error E7706 whenever its lamp is older than two years."
@@ -85,6 +92,29 @@ async def test_a_request_that_goes_on_is_looked_up_in_one_round_trip_and_an_unkn
         assert relay.round_trips - before == 1
         assert (await look(journal, talk.history)).heads
         assert relay.round_trips - before == 1 + 2
+
+
+async def test_a_restore_takes_few_round_trips_whether_its_scope_is_known_or_not(server: Server) -> None:
+    port, moved = "Our database is Postgres on port 5432 on heron.", "We moved our database from port 5432 to 5433."
+    edited = "src/lamp.py\n```\n<<<<<<< SEARCH\nwatt = 40\n=======\nwatt = 60\n>>>>>>> REPLACE\n```"
+    talk = (port, "Good.", *(f"{n}: {TEXT}" for n in range(18)), moved, "Good.", "Set it to 60.", edited)
+    async with relayed_database(server) as (database, relay):
+        past = Past(database)
+        lost = frozenset(await past.say(*talk))
+        await past.index()
+        await database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+
+        async def recalled(question: str, recall: Recall, most: int, **more: Any) -> list[Candidate]:
+            before = relay.round_trips
+            found = await recall.recall(Query("acme", "c-1", question, lost=lost, **more), 100)
+            assert 0 < relay.round_trips - before <= most
+            assert (found.account is not None) is bool(more)
+            return [one for one in found.candidates if one.signals.get("update", (0, 0.0))[1]]
+
+        recall = Recall(database, PassageTables("words", DIMENSIONS), WordEmbedder(), Metrics(), lambda: NOW)
+        for _ in range(2):
+            assert await recalled("On which port is Postgres?", recall, MOST_OF_RECALL)
+        await recalled("On which port is Postgres?", recall, MOST_OF_RECALL + MOST_OF_ACCOUNT, account_chars=2000)
 
 
 async def test_rows_are_written_once_each_and_in_order_however_many_there_are(server: Server) -> None:

@@ -29,6 +29,8 @@ from palimpsest.store.engine.dialect import NOTHING, POSTGRES
 
 T = TypeVar("T")
 
+Args = Sequence[Any] | Mapping[str, Any]
+
 CONNECT_SECONDS = 5
 PREPARED_STATEMENTS = 1000  # of each connection: all that are ever asked
 MOST_ROWS = 32  # in one INSERT: what it costs beside its rows is little by then
@@ -84,6 +86,9 @@ class ServerConnection(psycopg.Connection[Row]):
 
     told: tuple[bytes, list[Any]] | None = None
     """What changes that, to be sent together with the next statement."""
+
+    known: set[str]
+    """Statements that were asked here before, and so are prepared."""
 
     def settle(self, settings: Mapping[str, str | int]) -> None:
         """Let these settings be those of all that is done from now on."""
@@ -166,6 +171,7 @@ def connect(url: str, password: str | None, settings: Mapping[str, str | int], s
         autocommit=True,
     )
     adapt(connection.adapters)
+    connection.known = set()
     try:
         connection.settle({**settings, **EVERYBODY})
     except BaseException:
@@ -187,14 +193,21 @@ def adapt(adapters: AdaptersMap) -> None:
     adapters.register_loader("numeric", _NumberLoader)
 
 
-def read(connection: ServerConnection, sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
+def read(connection: ServerConnection, sql: str, args: Args = ()) -> list[Row]:
     """Rows of one statement."""
-    if connection.told is None:
-        return connection.execute(POSTGRES[sql], _listed(sql, args)).fetchall()
-    with connection.pipeline():  # one round trip
+    return read_all(connection, [(sql, args)])[0]
+
+
+def read_all(connection: ServerConnection, statements: Sequence[tuple[str, Args]]) -> list[list[Row]]:
+    """Rows of each of these statements, in one round trip."""
+    if connection.told is None and len(statements) == 1 and statements[0][0] in connection.known:
+        ((sql, args),) = statements
+        return [connection.execute(POSTGRES[sql], listed(sql, args)).fetchall()]
+    with connection.pipeline():  # to prepare a statement and to ask it would be two
         connection.tell()
-        asked = connection.execute(POSTGRES[sql], _listed(sql, args))
-    return asked.fetchall()
+        asked = [connection.execute(POSTGRES[sql], listed(sql, args)) for sql, args in statements]
+    connection.known.update(sql for sql, _ in statements)
+    return [cursor.fetchall() for cursor in asked]
 
 
 def see(tenants: Sequence[str], is_local: bool) -> tuple[bytes, list[Any]]:
@@ -299,7 +312,7 @@ def _asked_of(sql: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Se
             yield _repeated(statement, len(some)), [arg for row in some for arg in row]
     else:
         for row in rows:
-            yield statement, _listed(sql, row)
+            yield statement, listed(sql, row)
 
 
 @lru_cache(maxsize=PREPARED_STATEMENTS)
@@ -327,6 +340,7 @@ def _shifted(text: str, by: int) -> str:
     return NUMBERED.sub(lambda number: f"${int(number[1]) + by}", text)
 
 
+@lru_cache(maxsize=PREPARED_STATEMENTS)
 def _width(text: str) -> int:
     """How many arguments it has."""
     return len(set(NUMBERED.findall(text)))
@@ -346,8 +360,8 @@ def _keys(tenants: Iterable[str]) -> set[int]:
     return {int.from_bytes(digest, "big", signed=True) for digest in digests}
 
 
-def _listed(sql: str, args: Sequence[Any] | Mapping[str, Any]) -> Sequence[Any]:
-    """Arguments in the order in which the dialect numbers them."""
+def listed(sql: str, args: Args) -> Sequence[Any]:
+    """Arguments in the order in which the dialect numbers them; it may leave out the last ones."""
     if not isinstance(args, Mapping):
-        return args
+        return args[: _width(POSTGRES[sql])]
     return [args[name] for name in dict.fromkeys(name for name in NAME.findall(sql) if name)]

@@ -23,8 +23,14 @@ from psycopg.pq import ConnStatus
 
 from palimpsest.domain.errors import MemoryFault, faults
 from palimpsest.store.engine import Ask, Row, Statement, Transaction, Whose, each
-from palimpsest.store.engine.dialect import POSTGRES
-from palimpsest.store.engine.postgres.connection import ServerConnection, connect, in_transaction, read
+from palimpsest.store.engine.postgres.connection import (
+    ServerConnection,
+    connect,
+    in_transaction,
+    listed,
+    read,
+    read_all,
+)
 from palimpsest.store.engine.postgres.failures import RETRIED, advice_on, is_of_the_data, words_of
 from palimpsest.store.engine.postgres.tables import make_tables
 from palimpsest.store.engine.secret_mark import SecretMark
@@ -298,18 +304,20 @@ class _Reading(Generic[T]):
                 self._connection.cancel_safe(timeout=1.0)
 
     def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        if self._ahead and (rows := self._ahead.pop((sql, tuple(args)), None)) is not None:
+        if self._ahead and (rows := self._ahead.pop((sql, tuple(listed(sql, args))), None)) is not None:
             return rows
         return read(self._usable(), sql, args)
 
     def ahead(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
         """See `ask_ahead`."""
-        connection = self._usable()
-        with connection.pipeline():
-            connection.tell()
-            asked = [connection.execute(POSTGRES[sql], args) for sql, args in statements]
-        for (sql, args), cursor in zip(statements, asked, strict=True):
-            self._ahead[sql, tuple(args)] = cursor.fetchall()
+        asked = {(sql, tuple(listed(sql, args))): (sql, args) for sql, args in statements}
+        asked = {key: statement for key, statement in asked.items() if key not in self._ahead}
+        if asked:
+            self._ahead |= zip(asked, read_all(self._usable(), [*asked.values()]), strict=True)
+
+    def drop(self) -> None:
+        """See `drop_ahead`."""
+        self._ahead.clear()
 
     def _usable(self) -> ServerConnection:
         if self._is_stopped or self._connection is None:
@@ -322,7 +330,7 @@ class _Asking:
 
     def __init__(self, reading: _Reading[Any]) -> None:
         self._reading = reading
-        self.ahead = reading.ahead
+        self.ahead, self.drop = reading.ahead, reading.drop
 
     def __call__(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
         return self._reading.read(sql, args)

@@ -112,14 +112,24 @@ CREATE FUNCTION counted(whose bigint, terms text) RETURNS TABLE(term text, memor
             + (SELECT count(*) FROM waiting WHERE strpos(tokens, ' ' || asked.value || ' ') > 0) AS memories) AS found
     WHERE found.memories > 0 AND left(asked.value, 1) <> E'\ue000'
 $$;
-CREATE FUNCTION passages_holding(whose bigint, words text, after bigint) RETURNS text STABLE LANGUAGE sql AS $$
-    -- `words` begin with the term, in double quotes
-    SELECT string_agg(listed, ',' ORDER BY first) FROM (
-        SELECT passages[1], CASE WHEN passages[1] > after THEN array_to_string(passages, ',')
-            ELSE array_to_string(ARRAY(SELECT id FROM unnest(passages) AS id WHERE id > after ORDER BY id), ',') END
-        FROM posting WHERE tenant = whose AND segment >= after >> 14 AND passages[cardinality(passages)] > after
-            AND term = replace(substring(words from '^"((?:[^"]|"")*)"'), '""', '"')
-        UNION ALL SELECT passage, passage::text FROM waiting_of(whose) WHERE passage > after
-            AND strpos(tokens, ' ' || replace(substring(words from '^"((?:[^"]|"")*)"'), '""', '"') || ' ') > 0
-    ) AS held(first, listed)
+CREATE FUNCTION found(whose bigint, asked text, most_terms bigint, most_passages bigint)
+RETURNS TABLE(term text, memories bigint, passages text) STABLE LANGUAGE sql AS $$
+    WITH one AS MATERIALIZED (
+        SELECT item(value, 0) COLLATE "C" AS term, item(value, 1)::bigint AS known FROM arrays(asked)),
+    waiting AS MATERIALIZED (SELECT passage, tokens FROM waiting_of(whose)),
+    held AS (
+        SELECT one.term, one.known, held.memories, row_number() OVER rarest AS place, sum(held.memories) OVER rarest AS total
+        FROM one JOIN counted(whose, (SELECT json_agg(one.term)::text FROM one)) AS held ON held.term = one.term
+        WINDOW rarest AS (ORDER BY held.memories, one.term))
+    SELECT term, memories, CASE WHEN place <= most_terms AND total <= most_passages THEN concat_ws(',', (
+            SELECT string_agg(CASE WHEN posting.passages[1] > known THEN array_to_string(posting.passages, ',')
+                ELSE array_to_string(ARRAY(
+                    SELECT id FROM unnest(posting.passages) AS id WHERE id > known ORDER BY id), ',') END,
+                ',' ORDER BY segment)
+            FROM posting WHERE tenant = whose AND posting.term = held.term AND segment >= known >> 14
+                AND posting.passages[cardinality(posting.passages)] > known
+        ), (
+            SELECT string_agg(passage::text, ',' ORDER BY passage) FROM waiting
+            WHERE passage > known AND strpos(tokens, ' ' || held.term || ' ') > 0)) END
+    FROM held ORDER BY place
 $$;

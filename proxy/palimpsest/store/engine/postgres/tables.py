@@ -21,6 +21,7 @@ POSTGRES |= {
     full_text.CLEAR[1][0]: NOTHING,  # the index is made with the tables
     full_text.COUNT: NOTHING,  # postings are counted
     full_text.COUNTED: "SELECT term, memories FROM counted($1, $2)",
+    full_text.FOUND: "SELECT term, memories, passages FROM found($1, $2, $3, $4)",
     full_text.ZEROS: NOTHING,  # a row that is changed is another row: nothing is written over
     full_text.CHANGES: "SELECT 0",
     full_text.MERGE: NOTHING,
