@@ -192,7 +192,7 @@ class ArchiveWorker:
 
 async def main(sent: socket.socket, reports: socket.socket) -> None:
     """Write the archive for the process that holds the other ends of two socket pairs."""
-    gc.freeze()  # what was imported stays: looking through it for garbage is a quarter of a start, most of it at the end
+    gc.freeze()  # what was imported stays: looking through it for garbage is a quarter of a start
     stream, _kept = await asyncio.open_connection(sock=sent)
     _, writer = await asyncio.open_connection(sock=reports)
     frames = unpacked(stream)
