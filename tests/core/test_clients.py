@@ -39,7 +39,7 @@ def at_work(client: Client, steps: int = 6) -> Client:
 
 
 def call(client: Client, step: int) -> Json:
-    return calling((f"call-{client.seed}-{client.answers}-{step}", "read", {"path": f"src/{step}.py"}))
+    return calling((f"call_9f3kz{client.seed}{client.answers}{step}q", "read", {"path": f"src/{step}.py"}))
 
 
 def result(client: Client, step: int) -> Json:

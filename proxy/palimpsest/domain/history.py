@@ -67,6 +67,11 @@ class Speaker:
     is_of_users: bool = False  # its key is for some users: what others said, or nobody by name, is closed to it
     is_of_scopes: bool = False  # the same of projects
 
+    @property
+    def names_conversation(self) -> bool:
+        """Whether it says by our own header which conversation this is: then no other one is it."""
+        return any(value.startswith("palimpsest:") for value in self.client_ids)
+
     def reach(self, wanted: Reach) -> Reach:
         """How far it may look where the policy wants this: a user's other conversations need a user."""
         order = list(Reach)

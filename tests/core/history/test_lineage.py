@@ -144,6 +144,58 @@ def test_equal_answers_are_told_apart_by_the_ids_of_their_calls():
         assert verdict.conversation == homes[n] and not verdict.lineage.ambiguous
 
 
+GREETING = "Good morning, and welcome to the shop. You can ask me about orders, deliveries, returns and repairs."
+
+
+def counted(first: str, who: str, result: str, answer: str = GREETING) -> list[Json]:
+    """How a conversation begins with a model that counts its calls anew in each."""
+    called = calling(("functions.load_profile:0", "load_profile", {"who": who}))
+    return [user(first), called, tool("functions.load_profile:0", result), assistant(answer)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        counted("Hello, Bob here.", "bob", '{"plan": 2}'),
+        counted("Hello, Bob here.", "alice", '{"plan": 1}', "Welcome, Bob. What can I do for you?"),
+        counted("Good morning, it is Alice.", "bob", '{"plan": 2}', "Welcome, Bob. What can I do for you?"),
+    ],
+    ids=["nothing else is the same", "the same call", "the same first words"],
+)
+def test_call_that_is_only_numbered_leads_to_no_other_conversation(other: list[Json]):
+    core = Core()
+    alice, bob = Client(core, tools=("load_profile",)), Client(core, tools=("load_profile",))
+    alice.messages[1:] = counted("Good morning, it is Alice.", "alice", '{"plan": 1}', "Welcome, Alice.")
+    home = alice.ask("My locker code is 7431.", "Noted, Alice.").conversation
+    bob.messages[1:] = other
+    first = bob.ask("I want to buy a bicycle.", prose(30, "bicycle"))
+    assert first.event is Event.START and first.conversation != home
+    assert bob.ask("A red one.", prose(30, "red")).conversation == first.conversation
+    assert alice.ask("Anything else?", "No.").conversation == home
+
+
+def test_calls_that_are_only_numbered_lead_back_beside_what_they_followed():
+    client = Client(Core(), tools=("read",))
+    home = client.ask("Look.", calling(("functions.read:0", "read", {"path": "a.py"}))).conversation
+    for number in range(1, 5):
+        client.messages.append(tool(f"functions.read:{number - 1}", f"{number} lines"))
+        verdict = client.send(calling((f"functions.read:{number}", "read", {"path": "b.py"})))
+        assert verdict.event is Event.TOOL and verdict.conversation == home
+
+
+def test_conversation_that_the_caller_names_is_no_other_one_whatever_they_share():
+    core = Core()
+    same = ("Hello.", prose(30, "the same greeting"))
+    clients = [Client(core, headers={"x-palimpsest-conversation": name}) for name in ("alice-1", "bob-1")]
+    homes = [client.ask(*same).conversation for client in clients]
+    assert len(set(homes)) == 2
+    for client, home in zip(clients, homes, strict=True):
+        verdict = client.ask("Go on.", prose(30, "the same again"))
+        assert verdict.event is Event.APPEND and verdict.conversation == home
+        client.messages[1:-2] = [user(f"Summary of the conversation so far: {prose(60, 'the same summary')}")]
+        assert client.ask("And now?", prose(30, "now")).conversation == home
+
+
 def test_answer_leads_back_when_the_client_leaves_its_thoughts_out():
     client = Client(Core())
     home = client.ask("Why?", f"<think>{prose(200, 'thought')}</think>\n\n{prose(40, 'answer')}").conversation

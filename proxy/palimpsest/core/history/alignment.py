@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import accumulate
 
+from palimpsest.core.history.link_keys import LONG_CHARS, is_unique
 from palimpsest.domain import Fingerprint, Head, HeadFlag, Link, LinkKind, Message, Shape
 
 PHRASE_HITS = 2  # one shared run of eight words may be a saying; two are a quotation
@@ -21,6 +22,7 @@ _RESUMES = re.compile(
     r"|\b(?:continued|continuing|continuation|resum\w+|summary|recap)\b.{0,40}"
     r"\b(?:previous|earlier|our|this) (?:session|conversation|chat|work|task)\b"
 )
+TOOL_ROLES = ("tool", "function")
 WHOLE_HITS = 4  # ... and so many are the summary itself, where nothing else leads back
 
 Aligned = tuple[Head, tuple[int, ...]]
@@ -118,14 +120,18 @@ def closest(
     links: Sequence[Link],
     aligned: Sequence[Aligned],
     echo: Mapping[int, int],
+    counted: Set[int] = frozenset(),
 ) -> tuple[Head | None, tuple[int, ...], bool]:
     """
     The head that shares most with the request, its alignment, and whether another shares exactly as much.
 
     Args:
         echo: where summaries that we handed out echo, and in how many shingles of their own; places as `new_places`.
+        counted: fingerprints of calls that lead nowhere by themselves, as `link_keys.counted_calls`; that other
+            conversations have them, and this one has not, still tells the two apart.
     """
-    hard = {link.conversation for link in links if link.kind in (LinkKind.CALL, LinkKind.CLIENT_ID, LinkKind.ANSWER)}
+    leading = [link for link in links if link.fingerprint not in counted or link.kind is not LinkKind.CALL]
+    hard = {link.conversation for link in leading if link.kind in (LinkKind.CALL, LinkKind.CLIENT_ID, LinkKind.ANSWER)}
     phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
     soft = {link.conversation for link in links if link.kind is LinkKind.MESSAGE}
     soft |= {conversation for conversation, hits in phrases.items() if hits >= PHRASE_HITS}
@@ -149,7 +155,7 @@ def closest(
         is_resumed = head.conversation in phrases and _resumes(history, shape, head, kept)
         if not (is_hard or head.conversation in echoed or is_retold or is_resumed):
             continue
-        if is_hard and not is_named and not _shares_branch(head, kept, links):
+        if is_hard and not is_named and not _shares_branch(history, head, kept, leading):
             continue
         matched = sum(index >= 0 for index in kept)
         weight = (
@@ -188,13 +194,26 @@ def _unexplained_answers(history: Sequence[Message], kept: Sequence[int]) -> int
     return sum(index < 0 and message.role == "assistant" for index, message in zip(kept, history, strict=True))
 
 
-def _shares_branch(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
-    """Whether the request contains something said in this branch, not only what its siblings share."""
-    if any(index >= 0 and head.flags[index] & (HeadFlag.OURS | HeadFlag.TOOL) for index in kept):
-        return True
-    # an answer that the client re-sends in its own words still leads here by its tool calls, or by its echo
+def _shares_branch(history: Sequence[Message], head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
+    """
+    Whether the request contains something said in this branch, not only what its siblings share.
+
+    A call that is only numbered, and its result, may stand in other conversations, too: beside an answer that leads
+    here they count.
+    """
     linked = {link.kind for link in links if link.conversation == head.conversation}
+    said = HeadFlag.OURS | HeadFlag.TOOL
+    for message, index in zip(history, kept, strict=True):
+        if index >= 0 and head.flags[index] & said and (LinkKind.ANSWER in linked or not _is_numbered(message)):
+            return True
+    # an answer that the client re-sends in its own words still leads here by its tool calls, or by its echo
     return bool(linked & {LinkKind.CALL, LinkKind.ECHO})
+
+
+def _is_numbered(message: Message) -> bool:
+    """Whether a message is known by calls alone, none of which has an id of its own."""
+    ids = [message.answers_call] if message.role in TOOL_ROLES else [call.id for call in message.calls]
+    return bool(ids) and len(message.text) < LONG_CHARS and not any(map(is_unique, ids))
 
 
 def _retells(history: Sequence[Message], head: Head, kept: Sequence[int]) -> bool:

@@ -197,11 +197,6 @@ class Changes:
         return bool(ours) and ours <= set(self.gone)
 
     @property
-    def names_conversation(self) -> bool:
-        """Whether our own header names the conversation: then it is continued, whatever is sent of it."""
-        return any(value.startswith("palimpsest:") for value in self.speaker.client_ids)
-
-    @property
     def is_said_to_be_a_retry(self) -> bool:
         """Whether the client says that it tries again, and only the last question is new."""
         last = len(self.history) - 1

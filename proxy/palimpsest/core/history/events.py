@@ -93,14 +93,14 @@ RULES = (
         lambda c: c.stand_ins,
     ),
     Rule(
-        lambda c: c.old_gone and c.has_no_answer_left and not c.names_conversation,
+        lambda c: c.old_gone and c.has_no_answer_left and not c.speaker.names_conversation,
         Event.EDIT,
         "none of the answers is left: cleared on purpose",
     ),
     Rule(lambda c: c.old_gone, Event.TRUNCATE, "nothing has replaced them"),
     # Only what stood last is gone, or nothing is.
     Rule(
-        lambda c: c.sent_gone and c.names_conversation and max(c.kept, default=-1) < 0,
+        lambda c: c.sent_gone and c.speaker.names_conversation and max(c.kept, default=-1) < 0,
         Event.TRUNCATE,
         "the client names the conversation and sends only what is new",
     ),

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from palimpsest.core.history.alignment import PHRASE_HITS, WHOLE_HITS, alignments, closest, nearest
 from palimpsest.core.history.changes import AppendOnlyChanges, Changes
 from palimpsest.core.history.events import event_of
-from palimpsest.core.history.link_keys import ECHO_CHARS, LONG_CHARS, NEWEST_CLUES, opaque_prints
+from palimpsest.core.history.link_keys import ECHO_CHARS, LONG_CHARS, NEWEST_CLUES, counted_calls, opaque_prints
 from palimpsest.core.history.request_roles import Intent, is_side_request
 from palimpsest.core.history.server_history import continued, held_head, inherited
 from palimpsest.core.history.shingles import shingles
@@ -53,6 +53,7 @@ from palimpsest.domain import (
 
 INDEXES = tuple(range(2048))  # made once: most histories are shorter
 NOTHING = KnownHistory()
+NAMING = (LinkKind.CLIENT_ID, LinkKind.REPLY)  # of links: by these a request says which conversation it continues
 SHORT_SHARE = 1 / 3  # of a message's runs: as many are a client's own words around a summary of forty words
 RESTORED_GONE = "the message in which the compaction was answered is gone: what that removed is restored again"
 
@@ -78,13 +79,17 @@ def trace(
     history = chat.history
     links = (*seen.links, *(link for link in further.links if link.kind is not LinkKind.CLIENT_ID))
     heads = {head.turn: head for head in (*seen.heads, *further.heads)}
+    if speaker.names_conversation:
+        links, heads = _only_named(links, heads)
     aligned = alignments(history, prints, heads.values())
     echo = _echoing(chat, links, key)
     if chat.held:
         head, kept, ambiguous = held_head(links, list(heads.values())), (-1,) * len(history), False
         shape = inherited(chat, shape, head)
     else:
-        head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo)
+        head, kept, ambiguous = closest(
+            history, prints, shape, links, aligned, echo, counted_calls(history, key)
+        )
     if head is not None and intent.lone and _is_handed_out(head, prints, kept, further.links):
         head, kept, ambiguous = None, (), False
     near, quotes = (head, not chat.held and max(kept, default=0) < 0) if head else nearest(links, aligned)
@@ -197,6 +202,13 @@ def _role_of_new(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tu
     if task is not None:
         return (Role.SUBAGENT, task.conversation, ("its first message is an argument of an earlier tool call",))
     return Role.MAIN, "", ()
+
+
+def _only_named(links: Sequence[Link], heads: Mapping[int, Head]) -> tuple[tuple[Link, ...], dict[int, Head]]:
+    """What leads to the conversation that the caller names, to the history it names, or to whom it serves."""
+    named = {link.conversation for link in links if link.kind in NAMING}
+    kept = tuple(link for link in links if link.conversation in named or link.kind is LinkKind.TASK)
+    return kept, {turn: head for turn, head in heads.items() if head.conversation in named}
 
 
 def _is_handed_out(head: Head, prints: Sequence[Fingerprint], kept: Sequence[int], links: Sequence[Link]) -> bool:

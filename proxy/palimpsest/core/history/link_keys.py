@@ -31,6 +31,9 @@ ECHO_PRINTS = 4000  # looked up at most
 KEPT_PHRASES = 8  # shingles remembered of one message: a transcript quotes many messages
 KEPT_OPENINGS = 4  # ... and of a person's first words, some twenty: a client's own summary quotes how a task began
 KEPT_ECHOES = 24  # ... of one summary: clients cut it, and keep as little as a fifth of it
+RANDOM_CHARS = 6  # in a row without a sign between them, from which on they may be random
+_RUN = re.compile(rf"[A-Za-z0-9]{{{RANDOM_CHARS},}}")
+_COUNTED = re.compile(r"[A-Za-z]*\d{0,4}")  # a word, a number, or a word with a number behind it
 _CLOSING = re.compile(r"</[\w-]+>[ \t]*\n")
 
 
@@ -53,6 +56,21 @@ def id_print(key: bytes, kind: str, value: str) -> int:
         value.encode("utf-8", "surrogatepass"), digest_size=8, key=key[:64], person=kind.encode()[:16]
     )
     return int.from_bytes(digest.digest(), "big") >> 1
+
+
+def is_unique(call_id: str) -> bool:
+    """
+    Whether the id of a call tells it from all others: it holds a random part.
+
+    Some models count instead, anew in every conversation: `functions.read_file:0`, `call_1`.
+    """
+    return any(_COUNTED.fullmatch(run) is None for run in _RUN.findall(call_id))
+
+
+def counted_calls(history: Sequence[Message], key: bytes) -> set[int]:
+    """Fingerprints of the ids of calls that other conversations may have as well: `is_unique` says which."""
+    ids = {id for message in history for id in (message.answers_call, *(call.id for call in message.calls)) if id}
+    return {id_print(key, "call", id) for id in ids if not is_unique(id)}
 
 
 def answer_links(
