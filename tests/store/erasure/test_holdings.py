@@ -31,6 +31,7 @@ TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by 
 CACHES_WITHOUT_WORDS = {  # of keys, rules, addresses, statements
     "palimpsest.store.engine.postgres.connection._repeated",
     "palimpsest.store.engine.postgres.connection._together",
+    "palimpsest.store.engine.postgres.connection._width",
     "palimpsest.features.page.application.templates",
     "palimpsest.core.history.request_roles._any_of",
     "palimpsest.core.history.shingles._constants",
@@ -113,7 +114,7 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
     "store": {
         *("Watch._errors", "Dialect._rules", "Database._opened", "FileTransaction._given", "_Finder._parts"),
         *("_Lane._opened", "_Runs._numbers", "ServerTransaction._reserved", "ServerConnection.local"),
-        "_Reading._ahead",
+        *("_Reading._ahead", "PassageTexts._read"),
     },
 }
 KEPT_WITH_WORDS = {  # emptied by the `forget` of a class in `OBJECTS_OF_WORDS`
