@@ -68,9 +68,10 @@ GROUP BY link.kind, link.fingerprint, conversation.id, conversation.public, turn
 """
 HEADS = """
 SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
-FROM numbers(?1) AS asked
-JOIN head ON head.conversation = asked.value AND head.turn IN (
-    SELECT turn FROM head AS newest WHERE newest.conversation = asked.value ORDER BY turn DESC LIMIT ?2)
+FROM tenant INNER JOIN numbers(?1) AS asked ON tenant.name = ?3
+INNER JOIN head ON head.tenant = tenant.id AND head.conversation = asked.value AND head.turn IN (
+    SELECT turn FROM head AS newest WHERE newest.tenant = tenant.id AND newest.conversation = asked.value
+    ORDER BY turn DESC LIMIT ?2)
 JOIN conversation ON conversation.id = head.conversation
 LEFT JOIN listing ON listing.turn = head.base
 ORDER BY head.turn DESC
@@ -95,14 +96,14 @@ LIMIT {MAX_LINKS_OF_PRINT}
 BLOCKS = """
 SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role,
     block.facts
-FROM numbers(?) AS asked INNER JOIN conversation ON conversation.id = asked.value
+FROM numbers(?1) AS asked INNER JOIN conversation ON conversation.id = asked.value
+    AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?2)
 JOIN block ON block.conversation = conversation.id AND block.shed = 0 AND block.retired = 0
 ORDER BY block.turn
 """
 BLOCKS_BESIDE = BLOCKS.replace(
-    "FROM numbers(?) AS asked INNER JOIN conversation ON conversation.id = asked.value",
-    "FROM turn INNER JOIN conversation ON conversation.id = turn.conversation AND turn.key = ?1"
-    " AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?2)",
+    "FROM numbers(?1) AS asked INNER JOIN conversation ON conversation.id = asked.value\n",
+    "FROM turn INNER JOIN conversation ON conversation.id = turn.conversation AND turn.key = ?1\n",
 )
 COMPACTED = """
 SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role,
@@ -168,7 +169,8 @@ class Journal:
             rows = ask(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1, *whose))
             rows = [row for row in rows if (row[0], row[1]) in wanted]
             likeliest = ids(_likeliest(rows))
-            standing, blocks = (HEADS, (likeliest, MAX_HEADS_READ)), (BLOCKS, (likeliest,))
+            standing = HEADS, (likeliest, MAX_HEADS_READ, clues.tenant)
+            blocks = BLOCKS, (likeliest, clues.tenant)
             ask_ahead(ask, lambda: [lambda ask: ask(*standing), lambda ask: ask(*blocks)])
             heads = ask(*standing)
             named = {turn for kind, *_, turn in rows if kind == LinkKind.REPLY} - {head[1] for head in heads}
@@ -239,10 +241,10 @@ class Journal:
 
         def look(ask: Ask) -> bool:
             sql = (
-                "SELECT conversation.id FROM conversation JOIN tenant ON tenant.id = conversation.tenant"
+                "SELECT tenant.id, conversation.id FROM conversation JOIN tenant ON tenant.id = conversation.tenant"
                 " WHERE tenant.name = ? AND conversation.public = ?"
             )
-            return any(holds_erased(ask, row) for (row,) in ask(sql, (tenant, conversation)))
+            return any(holds_erased(ask, *row) for row in ask(sql, (tenant, conversation)))
 
         return await self._database.ask(look, tenant)
 

@@ -53,3 +53,17 @@ def test_arguments_of_postgresql_are_numbered() -> None:
     assert POSTGRES["SELECT '?' WHERE a = ? AND b = ?"] == "SELECT '?' WHERE a = $1 AND b = $2"
     assert POSTGRES["SELECT ?2 WHERE a = ?1"] == "SELECT $2 WHERE a = $1"
     assert POSTGRES["WHERE a = :one OR b = :two OR c = :one"] == "WHERE a = $1 OR b = $2 OR c = $1"
+
+
+def test_rows_of_tenants_are_joined_by_their_tenants_too_on_postgresql() -> None:
+    joined = "SELECT 1 FROM link JOIN turn AS one ON one.id = link.turn"
+    assert POSTGRES[joined] == f"{joined} AND one.tenant = link.tenant"
+    within = "DELETE FROM turn WHERE EXISTS (SELECT 1 FROM head WHERE head.turn = turn.id AND head.lost = $1)"
+    assert POSTGRES[within] == within.replace("= turn.id", "= turn.id AND head.tenant = turn.tenant")
+    for other in (
+        "SELECT 1 FROM conversation JOIN tenant ON tenant.id = conversation.tenant",
+        "SELECT 1 FROM numbers($1) AS asked JOIN turn ON turn.id = asked.value",
+        "SELECT 1 FROM retirement JOIN retired ON retired.retirement = retirement.id",
+        "SELECT 1 FROM turn WHERE turn.id = turn.parent",
+    ):
+        assert POSTGRES[other] == other

@@ -118,7 +118,7 @@ async def test_a_turn_writes_what_it_adds_and_the_head_is_the_same_however_long_
     assert (rows, longest_bytes <= MAX_TAIL_MESSAGES * ROW_BYTES + ROW_BYTES) == (2, True)
     assert await database.read("SELECT count(*) FROM listing") == [(2,)], "those that no head begins with are gone"
     await database.write([("DELETE FROM head", [()])])
-    owners = [id for (id,) in await database.read("SELECT id FROM conversation")]
+    owners = await database.read("SELECT tenant, id FROM conversation")
     await database.transact(lambda transaction: remove_unused_listings(transaction, owners))
     assert await database.read("SELECT count(*) FROM listing") == [(0,)]
 

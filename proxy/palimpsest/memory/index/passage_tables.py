@@ -147,7 +147,7 @@ class PassageTables:
             begin = [lambda ask: changes_after(ask, growing.forgotten_seq)]
         return latest, [
             *begin,
-            *([lambda ask: vectors_of(ask, missing, self._model, size_bytes)] if missing else ()),
+            *([lambda ask: vectors_of(ask, scope.tenant, missing, self._model, size_bytes)] if missing else ()),
             lambda ask: passages_after(ask, scope, last_id, SLICE_PASSAGES, self._model, size_bytes),
         ]
 
@@ -167,7 +167,7 @@ class PassageTables:
             growing.forgotten_seq = last_change(ask)
         if not len(growing):
             growing.before_id = passage_before(ask, scope, newest=self._room_passages)
-        self._fill(ask, growing, size_bytes)
+        self._fill(ask, growing, scope.tenant, size_bytes)
         while True:
             rows = passages_after(ask, scope, growing.last_id, SLICE_PASSAGES, self._model, size_bytes)
             growing.add(rows)
@@ -183,11 +183,12 @@ class PassageTables:
         older = [id for id in ids if growing.before_id < id <= growing.last_id]
         return bool(older) and are_any_in(ask, scope, older)
 
-    def _fill(self, ask: Ask, growing: _GrowingTable, size_bytes: int) -> None:
+    def _fill(self, ask: Ask, growing: _GrowingTable, tenant: int, size_bytes: int) -> None:
         """Read the vectors that were stored meanwhile."""
         missing = growing.missing()
         for start in range(0, len(missing), SLICE_PASSAGES):
-            growing.fill(vectors_of(ask, missing[start : start + SLICE_PASSAGES], self._model, size_bytes))
+            some = missing[start : start + SLICE_PASSAGES]
+            growing.fill(vectors_of(ask, tenant, some, self._model, size_bytes))
 
 
 class _GrowingTable:

@@ -22,6 +22,7 @@ Statements are standard SQL, with these names for what the standard has no commo
     /*+ INDEX(name) */                behind a table: the index to read it by
     /*+ NO_INDEX */                   in front of a column: no index of it
     ON CONFLICT (tenant, id)          of a table of tenants' rows; SQLite's keys are the ids alone
+    turn.id = link.turn               of rows of tenants; on PostgreSQL their tenants are compared with them
     FOR UPDATE SKIP LOCKED            behind a SELECT in a transaction: rows that nobody else is about to change
     FOR KEY SHARE                     likewise: rows that nobody removes until its end
 
@@ -32,6 +33,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+
+from palimpsest.store.schema import OF_NO_TENANT, SCHEMA
 
 Rule = tuple[str, str | Callable[[re.Match[str]], str]]
 """A regular expression, and what stands in the place of what it matches."""
@@ -92,6 +95,27 @@ SQLITE = Dialect(
 )
 
 
+TENANTS_TABLES = {name for name in re.findall(r"CREATE TABLE (\w+)", SCHEMA) if name not in OF_NO_TENANT}
+TABLE = re.compile(r"\b(?:FROM|JOIN|UPDATE|INTO|USING) (\w+)(?: /\*.*?\*/)?(?: AS (\w+))?")
+EQUAL = re.compile(r"\b([a-z]\w*)\.(?!tenant\b)\w+ = ([a-z]\w*)\.(?!tenant\b)\w+\b")
+
+
+def _of_one_tenant(statement: re.Match[str]) -> str:
+    """
+    A statement in which rows that belong together belong to one tenant, too: they do anyway, as every foreign key
+    contains it, but only where a statement says so are the keys compared as a whole, and one partition looked into.
+    """
+    names = {alias or table for table, alias in TABLE.findall(statement[0]) if table in TENANTS_TABLES}
+
+    def compared(equal: re.Match[str]) -> str:
+        one, other = equal.groups()
+        if one == other or not names.issuperset((one, other)):
+            return equal[0]
+        return f"{equal[0]} AND {one}.tenant = {other}.tenant"
+
+    return EQUAL.sub(compared, statement[0])
+
+
 def _numbered(statement: re.Match[str]) -> str:
     """A statement whose arguments are $1, $2 and so on: each `?` is the next one, each `:name` has its own."""
     names: dict[str, int] = {}
@@ -114,6 +138,7 @@ POSTGRES = Dialect(
         (r"\bREAL\b", "DOUBLE PRECISION"),
         (r"\bBLOB\b", "BYTEA"),
         (r" WITHOUT ROWID\b", ""),
+        (r"(?s)\A.*\Z", _of_one_tenant),
         (r"(?s)\A.*\Z", _numbered),
     )
 )

@@ -212,7 +212,7 @@ def repair_heads(transaction: Transaction) -> None:
                 )
             ],
         )
-        remove_unused_listings(transaction, [conversation])
+        remove_unused_listings(transaction, [(tenant, conversation)])
 
 
 def forget_unused(transaction: Transaction) -> None:

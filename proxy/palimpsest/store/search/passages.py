@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from operator import itemgetter
 
 from palimpsest.domain import Reach
 from palimpsest.store.engine import Ask, Row, Transaction
@@ -34,11 +35,11 @@ ORDER BY memory.id
 OF_CONVERSATION = """
 SELECT memory.id, memory.occurrence, occurrence.fingerprint, occurrence.role, memory.stop - memory.start, memory.tags
 FROM memory /*+ INDEX(memory_by_conversation) */ JOIN occurrence ON occurrence.id = memory.occurrence
-WHERE memory.conversation = ? ORDER BY memory.id
+WHERE memory.conversation = ? AND memory.tenant = ? ORDER BY memory.id
 """
 # One look-up for each passage; by the model's index it would be all vectors for each
 VECTORS = """
-SELECT memory, own FROM numbers(?) AS asked INNER JOIN vector ON vector.memory = asked.value
+SELECT memory, own FROM numbers(?) AS asked INNER JOIN vector ON vector.memory = asked.value AND vector.tenant = ?
 WHERE /*+ NO_INDEX */ vector.model = ? AND length(vector.own) = ?
 """
 
@@ -52,14 +53,17 @@ def passages_after(ask: Ask, scope: Scope, last_id: int, limit: int, model: str 
         last the vector of this model and size, None where there is none.
     """
     condition, args = scope.condition
-    return ask(
+    rows = ask(
+        "SELECT passage.*, vector.own FROM ("
         "SELECT memory.id, memory.occurrence, memory.conversation, memory.stop - memory.start, memory.tags,"
-        " occurrence.fingerprint, occurrence.flags, occurrence.created_at, vector.own"
+        " occurrence.fingerprint, occurrence.flags, occurrence.created_at"
         f" FROM memory /*+ INDEX({_index_of(scope)}) */ JOIN occurrence ON occurrence.id = memory.occurrence"
-        " LEFT JOIN vector ON vector.memory = memory.id AND /*+ NO_INDEX */ vector.model = ? AND length(vector.own) = ?"
-        f" WHERE {condition} AND memory.id > ? ORDER BY memory.id LIMIT ?",
-        (model, size_bytes, *args, last_id, limit),
+        f" WHERE {condition} AND memory.id > ? ORDER BY memory.id LIMIT ?) AS passage"
+        " LEFT JOIN vector ON vector.memory = passage.id AND vector.tenant = ?"
+        " AND /*+ NO_INDEX */ vector.model = ? AND length(vector.own) = ?",
+        (*args, last_id, limit, scope.tenant, model, size_bytes),
     )
+    return sorted(rows, key=itemgetter(0))
 
 
 def texts_of_conversation(ask: Ask, tenant: str, conversation: str) -> list[str]:
@@ -95,9 +99,9 @@ def vectors_of_tenant(ask: Ask, tenant: int) -> list[bytes]:
     return [own for (own,) in rows]
 
 
-def vectors_of(ask: Ask, memories: Collection[int], model: str, size_bytes: int) -> list[Row]:
-    """Rows of id and vector of this model, of those passages that have one."""
-    return ask(VECTORS, (ids(memories), model, size_bytes))
+def vectors_of(ask: Ask, tenant: int, memories: Collection[int], model: str, size_bytes: int) -> list[Row]:
+    """Rows of id and vector of this model, of those passages of a tenant that have one."""
+    return ask(VECTORS, (ids(memories), tenant, model, size_bytes))
 
 
 def passage_before(ask: Ask, scope: Scope, newest: int) -> int:
@@ -143,9 +147,9 @@ def are_any_in(ask: Ask, scope: Scope, memories: Collection[int]) -> bool:
     )
 
 
-def passages_of(ask: Ask, conversation: int) -> list[Row]:
+def passages_of(ask: Ask, tenant: int, conversation: int) -> list[Row]:
     """Rows of id, occurrence, and of the message its fingerprint and role; characters; tags."""
-    return ask(OF_CONVERSATION, (conversation,))
+    return ask(OF_CONVERSATION, (conversation, tenant))
 
 
 def newest_texts(ask: Ask, occurrences: Collection[int], messages: int, chars: int) -> list[Row]:

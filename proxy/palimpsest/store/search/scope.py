@@ -68,9 +68,9 @@ def rounds_of(ask: Ask, scope: Scope) -> list[Round]:
     """The blocks that conversations of a scope were told, in order."""
     condition, args = scope.condition
     rows = ask(
-        "SELECT occurrence, occurrences FROM block WHERE conversation IN"
+        "SELECT occurrence, occurrences FROM block WHERE tenant = ? AND conversation IN"
         f" (SELECT DISTINCT memory.conversation FROM memory WHERE {condition}) ORDER BY turn",
-        args,
+        (scope.tenant, *args),
     )
     carried = ((newest, orjson.loads(quoted)) for newest, quoted in rows)  # what stands behind 0 is only named
     return [Round(newest, quoted[: quoted.index(0)] if 0 in quoted else quoted) for newest, quoted in carried]

@@ -27,11 +27,11 @@ from palimpsest.wire.values import dumps
 
 # Where the other request has the same link, this one's goes with its turn.
 HAND_OVER = """
-UPDATE link SET turn = ?1 WHERE turn = ?2 AND NOT EXISTS (
+UPDATE link SET turn = ?1 WHERE turn = ?2 AND /*+ NO_INDEX */ link.tenant = ?3 AND NOT EXISTS (
     SELECT 1 FROM link AS other WHERE other.tenant = link.tenant AND other.fingerprint = link.fingerprint
         AND other.conversation = link.conversation AND other.kind = link.kind AND other.turn = ?1)
 """
-
+BROUGHT = "SELECT id FROM occurrence WHERE turn = ? AND tenant = ?"
 
 NOTHING = Unwritten()
 
@@ -88,22 +88,26 @@ def write_answers(
         (
             "UPDATE head SET listing = joined(listing, ?),"
             " state = with_field(state, 'tokens', coalesce(?, CAST(field(state, 'tokens') AS BIGINT)) + ?)"
-            " WHERE turn = ?",
+            " WHERE turn = ? AND tenant = ?",
             [
                 (
                     listed.get(turn.number, b""),
                     heard.answer.prompt_tokens,
                     ceil(len(heard.entry.text) / CHARS_PER_TOKEN) if heard.entry else 0,
                     turn.number,
+                    turn.tenant,
                 )
                 for turn, heard in ended
             ],
         ),
         (
-            "UPDATE turn SET ending = ?, prompt_tokens = ? WHERE id = ?",
-            [(heard.answer.ending, heard.answer.prompt_tokens, turn.number) for turn, heard in ended],
+            "UPDATE turn SET ending = ?, prompt_tokens = ? WHERE id = ? AND tenant = ?",
+            [(heard.answer.ending, heard.answer.prompt_tokens, turn.number, turn.tenant) for turn, heard in ended],
         ),
-        ("DELETE FROM head WHERE turn = (SELECT replaces FROM head WHERE turn = ?)", [(t.number,) for t, _ in ended]),
+        (
+            "DELETE FROM head WHERE turn = (SELECT replaces FROM head WHERE turn = ?1 AND tenant = ?2) AND tenant = ?2",
+            [(turn.number, turn.tenant) for turn, _ in ended],
+        ),
         links_as_rows([*unwritten.links, *links]),
     ]
     if len(ended) == 1:
@@ -111,10 +115,10 @@ def write_answers(
     else:  # one may replace the head of another
         for sql, rows in statements:
             transaction.write(sql, rows)
-    remove_unused_listings(transaction, {turn.conversation for turn, _ in ended if turn.has_listings})
+    remove_unused_listings(transaction, {(turn.tenant, turn.conversation) for turn, _ in ended if turn.has_listings})
     for turn in refused:
         _take_back(transaction, turn)
-    return write_costs(transaction, {turn.number: heard.answer.cost for turn, heard in ended if heard.answer.cost})
+    return write_costs(transaction, {(t.tenant, t.number): told.answer.cost for t, told in ended if told.answer.cost})
 
 
 def _opened_earlier(transaction: Transaction, keys: Sequence[str]) -> dict[str, OpenTurn]:
@@ -157,23 +161,25 @@ def _write_bare(transaction: Transaction, bare: Sequence[tuple[OpenTurn, ResentT
     The new block was never seen, and is gone. Those of before would be too much again at the next request: from here on
     they are not repeated.
     """
-    transaction.write("DELETE FROM block WHERE turn = ?", [(turn.number,) for turn, _ in bare])
+    transaction.write(
+        "DELETE FROM block WHERE turn = ? AND tenant = ?", [(turn.number, turn.tenant) for turn, _ in bare]
+    )
     wait_again(transaction, [turn.number for turn, _ in bare])
     transaction.write(
-        "UPDATE block SET shed = ?1 WHERE conversation = ?2 AND turn < ?1 AND shed = 0",
-        [(turn.number, turn.conversation) for turn, _ in bare],
+        "UPDATE block SET shed = ?1 WHERE tenant = ?2 AND conversation = ?3 AND turn < ?1 AND shed = 0",
+        [(turn.number, turn.tenant, turn.conversation) for turn, _ in bare],
     )
     transaction.write(  # what was looked for may have been erased meanwhile
         "UPDATE turn SET explain = CASE WHEN field(explain, 'query') IS NULL THEN ? ELSE ? END"
-        " WHERE id = ? AND explain <> ?",
+        " WHERE id = ? AND tenant = ? AND explain <> ?",
         [
-            (dumps(without_query(sent.explain, ())), dumps(sent.explain), turn.number, ERASED_TURN)
+            (dumps(without_query(sent.explain, ())), dumps(sent.explain), turn.number, turn.tenant, ERASED_TURN)
             for turn, sent in bare
         ],
     )
     transaction.write(
-        "UPDATE head SET state = with_field(state, 'tokens', ?) WHERE turn = ?",
-        [(sent.tokens, turn.number) for turn, sent in bare],
+        "UPDATE head SET state = with_field(state, 'tokens', ?) WHERE turn = ? AND tenant = ?",
+        [(sent.tokens, turn.number, turn.tenant) for turn, sent in bare],
     )
     _write_cuts(transaction, [(turn, sent) for turn, sent in bare if sent.cut != NewCut()])
 
@@ -181,11 +187,12 @@ def _write_bare(transaction: Transaction, bare: Sequence[tuple[OpenTurn, ResentT
 def _write_cuts(transaction: Transaction, bare: Sequence[tuple[OpenTurn, ResentTurn]]) -> None:
     """What stayed behind of requests when they were sent once more."""
     for turn, sent in bare:
-        rows = transaction.read("SELECT position, id FROM occurrence WHERE turn = ?", (turn.number,))
+        here = turn.number, turn.tenant
+        rows = transaction.read("SELECT position, id FROM occurrence WHERE turn = ? AND tenant = ?", here)
         cut = sent.cut.stored(dict(rows))
-        for (state,) in transaction.read("SELECT state FROM head WHERE turn = ?", (turn.number,)):
+        for (state,) in transaction.read("SELECT state FROM head WHERE turn = ? AND tenant = ?", here):
             told = orjson.dumps(orjson.loads(state) | {"cut": cut}).decode()
-            transaction.write("UPDATE head SET state = ? WHERE turn = ?", [(told, turn.number)])
+            transaction.write("UPDATE head SET state = ? WHERE turn = ? AND tenant = ?", [(told, *here)])
 
 
 def _take_back(transaction: Transaction, turn: OpenTurn) -> None:
@@ -193,53 +200,58 @@ def _take_back(transaction: Transaction, turn: OpenTurn) -> None:
     wait_again(transaction, [turn.number])
     _hand_over(transaction, turn)
     for table in ("link", "block", "head"):
-        transaction.write(f"DELETE FROM {table} WHERE turn = ?", [(turn.number,)])
-    remove_unused_listings(transaction, [turn.conversation])
+        sql = f"DELETE FROM {table} WHERE turn = ? AND /*+ NO_INDEX */ {table}.tenant = ?"
+        transaction.write(sql, [(turn.number, turn.tenant)])
+    remove_unused_listings(transaction, [(turn.tenant, turn.conversation)])
     transaction.write(
-        "UPDATE block SET shed = 0 WHERE conversation = ? AND shed = ?", [(turn.conversation, turn.number)]
+        "UPDATE block SET shed = 0 WHERE tenant = ? AND conversation = ? AND shed = ?",
+        [(turn.tenant, turn.conversation, turn.number)],
     )
-    brought = transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))
+    brought = transaction.read(BROUGHT, (turn.number, turn.tenant))
     forget_occurrences(transaction, turn.tenant, [row[0] for row in brought])
     transaction.write(
-        "UPDATE turn SET ending = ?, kept = '{}', explain = '{}' WHERE id = ?", [(Ending.REFUSED, turn.number)]
+        "UPDATE turn SET ending = ?, kept = '{}', explain = '{}' WHERE id = ? AND tenant = ?",
+        [(Ending.REFUSED, turn.number, turn.tenant)],
     )
     _drop_if_empty(transaction, turn)
 
 
 def _hand_over(transaction: Transaction, turn: OpenTurn) -> None:
     """Requests that were built on this one meanwhile keep what they carry of it: it becomes theirs."""
-    children = transaction.read("SELECT id, kept FROM turn WHERE parent = ? ORDER BY id", (turn.number,))
+    here = turn.number, turn.tenant
+    children = transaction.read("SELECT id, kept FROM turn WHERE parent = ? AND tenant = ? ORDER BY id", here)
     if not children:
         return
     listing = (message_list(transaction.read, turn.number)).listing
-    brought = {row[0] for row in transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))}
+    brought = {row[0] for row in transaction.read(BROUGHT, here)}
     for child, encoded in children:
         kept = sorted(decode_kept(encoded, listing))
         mine = [(position, occurrence) for position, occurrence in kept if occurrence in brought]
         brought.difference_update(occurrence for _, occurrence in mine)
         transaction.write(
-            "UPDATE occurrence SET turn = ?, position = ? WHERE id = ?", [(child, at, o) for at, o in mine]
+            "UPDATE occurrence SET turn = ?, position = ? WHERE id = ? AND tenant = ?",
+            [(child, at, o, turn.tenant) for at, o in mine],
         )
         transaction.write(
-            "UPDATE turn SET parent = ?, kept = ? WHERE id = ?",
-            [(turn.parent, encode_kept([pair for pair in kept if pair not in mine], ()), child)],
+            "UPDATE turn SET parent = ?, kept = ? WHERE id = ? AND tenant = ?",
+            [(turn.parent, encode_kept([pair for pair in kept if pair not in mine], ()), child, turn.tenant)],
         )
-    transaction.write(HAND_OVER, [(children[0][0], turn.number)])
+    transaction.write(HAND_OVER, [(children[0][0], turn.number, turn.tenant)])
 
 
 def _drop_if_empty(transaction: Transaction, turn: OpenTurn) -> None:
     """A conversation, and then a tenant, that nothing but refused requests made, was never there."""
     (held,) = transaction.read(
-        "SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1)"
-        " OR EXISTS (SELECT 1 FROM turn WHERE conversation = ?1 AND ending <> 'refused')",
-        (turn.conversation,),
+        "SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1 AND tenant = ?2)"
+        " OR EXISTS (SELECT 1 FROM turn WHERE conversation = ?1 AND tenant = ?2 AND ending <> 'refused')",
+        (turn.conversation, turn.tenant),
     )
     if held[0]:
         return
-    of_it = "(SELECT id FROM turn WHERE conversation = ?1)"
-    transaction.write(f"UPDATE turn SET parent = NULL WHERE parent IN {of_it}", [(turn.conversation,)])
-    transaction.write("DELETE FROM turn WHERE conversation = ?", [(turn.conversation,)])
-    transaction.write("DELETE FROM conversation WHERE id = ?", [(turn.conversation,)])
+    of_it, here = "(SELECT id FROM turn WHERE conversation = ?1 AND tenant = ?2)", (turn.conversation, turn.tenant)
+    transaction.write(f"UPDATE turn SET parent = NULL WHERE parent IN {of_it} AND tenant = ?2", [here])
+    transaction.write("DELETE FROM turn WHERE conversation = ? AND tenant = ?", [here])
+    transaction.write("DELETE FROM conversation WHERE id = ? AND tenant = ?", [here])
     transaction.write(
         "DELETE FROM tenant WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM conversation WHERE tenant = ?1)",
         [(turn.tenant,)],

@@ -26,7 +26,7 @@ WHERE head.turn = ?
 """
 COMPACTED = """
 SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
-FROM (SELECT id, public FROM conversation
+FROM (SELECT id, tenant, public FROM conversation
     WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND role = 'main' AND (?2 = '' OR public = ?2)
         AND (?3 = '' OR user_id = ?3) AND (?4 = '' OR scope = ?4)
     ORDER BY id DESC LIMIT ?5) AS conversation
@@ -50,7 +50,8 @@ FROM numbers(?) AS asked INNER JOIN occurrence ON occurrence.id = asked.value OR
 WIDTH = 4  # int64 of each message: full, opening, occurrence, flags
 ROW_BYTES = 8 * WIDTH
 UNUSED = """
-DELETE FROM listing WHERE conversation = ?1 AND turn NOT IN (SELECT base FROM head WHERE conversation = ?1)
+DELETE FROM listing WHERE tenant = ?1 AND conversation = ?2
+    AND turn NOT IN (SELECT base FROM head WHERE tenant = ?1 AND conversation = ?2)
 """
 MAX_TAIL_MESSAGES = 64  # of a listing behind its beginning, 2 kB: half a page to write at every turn
 
@@ -89,24 +90,24 @@ class Parent:
 
     def flags(self, ask: Ask) -> set[int]:
         """All different ones in its listing."""
-        return set(int64_of(listing_prefix(ask, self.base) + (self.tail or b""))[3::WIDTH])
+        return set(int64_of(listing_prefix(ask, self.tenant, self.base) + (self.tail or b""))[3::WIDTH])
 
     def listing(self, ask: Ask) -> dict[int, Listed]:
         """The listed messages by occurrence, in order."""
-        numbers = int64_of(listing_prefix(ask, self.base) + (self.tail or b""))
+        numbers = int64_of(listing_prefix(ask, self.tenant, self.base) + (self.tail or b""))
         rows = zip(numbers[0::WIDTH], numbers[1::WIDTH], numbers[2::WIDTH], numbers[3::WIDTH], strict=True)
         return {row[2]: row for row in rows}
 
 
-def listing_prefix(ask: Ask, base: int) -> bytes:
+def listing_prefix(ask: Ask, tenant: int, base: int) -> bytes:
     """What a listing begins with."""
-    rows = ask("SELECT rows FROM listing WHERE turn = ?", (base,)) if base else ()
+    rows = ask("SELECT rows FROM listing WHERE tenant = ? AND turn = ?", (tenant, base)) if base else ()
     return b"".join(row[0] for row in rows)
 
 
-def remove_unused_listings(transaction: Transaction, conversations: Iterable[int]) -> None:
-    """Remove the beginnings of listings that no head of these conversations has any more."""
-    transaction.write(UNUSED, [(conversation,) for conversation in conversations])
+def remove_unused_listings(transaction: Transaction, conversations: Iterable[tuple[int, int]]) -> None:
+    """Remove the beginnings of listings that no head of these conversations, behind their tenants, has any more."""
+    transaction.write(UNUSED, [*conversations])
 
 
 def to_listing(rows: Iterable[Listed]) -> bytes:

@@ -10,12 +10,12 @@ from typing import Any
 from palimpsest.core.prefix_cache import PreviousPrompt, rebuild_of
 from palimpsest.domain import Cost, Rebuild, Role, Usage
 from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.wire.values import dumps
 
 INSERT = """
 INSERT INTO cost(tenant, turn, conversation, at, own_tokens, added_tokens, repeated_tokens, input_tokens,
     output_tokens, cache_read_tokens, cache_write_tokens)
-SELECT tenant, id, conversation, created_at, ?, ?, ?, ?, ?, ?, ? FROM turn WHERE id = ?
+SELECT tenant, id, conversation, created_at, ?, ?, ?, ?, ?, ?, ? FROM turn WHERE tenant = ? AND id = ?
 ON CONFLICT (tenant, turn) DO UPDATE SET own_tokens = excluded.own_tokens, added_tokens = excluded.added_tokens,
     repeated_tokens = excluded.repeated_tokens, input_tokens = excluded.input_tokens,
     output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
@@ -23,12 +23,13 @@ ON CONFLICT (tenant, turn) DO UPDATE SET own_tokens = excluded.own_tokens, added
 """
 # INNER JOIN: in this order, each row by its key.
 WITH_BEFORE = """
-SELECT turn.id, turn.key, turn.created_at, turn.role, turn.parent IS NULL, before.at, before.added_tokens,
+SELECT turn.tenant, turn.id, turn.key, turn.created_at, turn.role, turn.parent IS NULL, before.at, before.added_tokens,
     before.input_tokens, before.output_tokens, before.cache_read_tokens, before.cache_write_tokens
-FROM numbers(?) AS asked INNER JOIN turn ON turn.id = asked.value
+FROM arrays(?) AS asked INNER JOIN turn ON turn.tenant = CAST(item(asked.value, 0) AS BIGINT)
+    AND turn.id = CAST(item(asked.value, 1) AS BIGINT)
 LEFT JOIN cost AS before ON before.turn = turn.parent
 """
-UPDATE = "UPDATE cost SET rebuild = ?, rebuilt_tokens = ? WHERE turn = ?"
+UPDATE = "UPDATE cost SET rebuild = ?, rebuilt_tokens = ? WHERE tenant = ? AND turn = ?"
 
 TOKENS = (
     *("own_tokens", "added_tokens", "repeated_tokens"),
@@ -62,12 +63,12 @@ KEYS = {
 GROUPS = {CostGrouping.CONVERSATION: "conversation.id, conversation.public, tenant.id"}
 
 
-def write_costs(transaction: Transaction, costs: Mapping[int, Cost]) -> dict[str, Cost]:
+def write_costs(transaction: Transaction, costs: Mapping[tuple[int, int], Cost]) -> dict[str, Cost]:
     """
     Write what requests cost, and why their provider read anew what it did.
 
     Args:
-        costs: by turn.
+        costs: by tenant and turn.
 
     Returns:
         The same with that, by the turns' ids.
@@ -79,17 +80,17 @@ def write_costs(transaction: Transaction, costs: Mapping[int, Cost]) -> dict[str
         added, usage = cost.added, cost.usage
         ours = (added.own_tokens, added.tokens, added.repeated_tokens)
         theirs = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-        rows.append((*ours, *theirs, turn))
+        rows.append((*ours, *theirs, *turn))
     transaction.write(INSERT, rows)
     told = {}
-    for turn, key, at, role, is_first, before_at, before_added, *counted in transaction.read(
-        WITH_BEFORE, (ids(costs),)
+    for tenant, turn, key, at, role, is_first, before_at, before_added, *counted in transaction.read(
+        WITH_BEFORE, (dumps([*costs]),)
     ):
         before = None if before_at is None else PreviousPrompt(before_at, before_added, Usage(*counted))
-        found = rebuild_of(costs[turn], at, before, is_first=bool(is_first) or role == Role.SIDE)
-        told[key] = (turn, replace(costs[turn], rebuild=found[0], rebuilt_tokens=found[1]) if found else costs[turn])
-    transaction.write(UPDATE, [(cost.rebuild, cost.rebuilt_tokens, turn) for turn, cost in told.values()])
-    return {key: cost for key, (_, cost) in told.items()}
+        found = rebuild_of(cost := costs[tenant, turn], at, before, is_first=bool(is_first) or role == Role.SIDE)
+        told[key] = (tenant, turn, replace(cost, rebuild=found[0], rebuilt_tokens=found[1]) if found else cost)
+    transaction.write(UPDATE, [(cost.rebuild, cost.rebuilt_tokens, *turn) for *turn, cost in told.values()])
+    return {key: cost for key, (*_, cost) in told.items()}
 
 
 def costs(

@@ -106,7 +106,8 @@ def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Seque
     which = ids(occurrences)
     remove_derived(transaction, tenant, which)
     contents = contents_of(transaction, which)
-    transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM numbers(?))", [(which,)])
+    sql = "DELETE FROM occurrence WHERE id IN (SELECT value FROM numbers(?)) AND tenant = ?"
+    transaction.write(sql, [(which, tenant)])
     forget_unused(transaction, contents)
 
 

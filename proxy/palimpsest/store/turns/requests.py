@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import field, replace
 
 import orjson
@@ -54,13 +54,13 @@ WITH asked AS MATERIALIZED (
 SELECT EXISTS (SELECT 1 FROM erasure) OR EXISTS (SELECT 1 FROM erased), turn.id, tenant.id,
     conversation.id, conversation.role, conversation.user_id, conversation.scope,
     (SELECT count(*) FROM head AS other WHERE other.conversation = conversation.id),
-    EXISTS (SELECT 1 FROM listing AS other WHERE other.conversation = conversation.id),
+    (SELECT count(*) FROM listing AS other WHERE other.conversation = conversation.id),
     before.id, before.tenant, before.ending, head.lost, head.base, length(listing.rows), head.listing
 FROM asked
-LEFT JOIN turn ON turn.key = asked.turn
 LEFT JOIN tenant ON tenant.name = asked.tenant
+LEFT JOIN turn ON turn.key = asked.turn AND turn.tenant = tenant.id
 LEFT JOIN conversation ON conversation.tenant = tenant.id AND conversation.public = asked.conversation
-LEFT JOIN turn AS before ON before.id = asked.parent
+LEFT JOIN turn AS before ON before.id = asked.parent AND before.tenant = tenant.id
 LEFT JOIN head ON head.turn = before.id LEFT JOIN listing ON listing.turn = head.base
 ORDER BY asked.place
 """
@@ -145,7 +145,7 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> Unwri
     diffs = [turn for turn in turns if turn.id not in going_on]
     continued = parents.keys() & {turn.parent_turn for turn in diffs}
     listings = {number: parents[number].listing(transaction.read) for number in continued}
-    loose = _loose(transaction, diffs, listings)
+    loose = _loose(transaction, diffs, {*tenants.values()}, listings)
     numbers = transaction.new_ids("turn", len(fresh))
     occurrences = iter(transaction.new_ids("occurrence", sum(len(record.entries) for record in fresh.values())))
     requests = []
@@ -233,11 +233,11 @@ def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _R
     often as one message.
     """
     if r.turn.role is Role.SIDE and (
-        holds_erased(transaction.read, r.conversation) or was_erased_whole(transaction.read, record)
+        holds_erased(transaction.read, r.tenant, r.conversation) or was_erased_whole(transaction.read, record)
     ):
         occurrences = [replace(s, entry=without_text(s.entry)) for s in r.new]
         block = r.turn.block
-        if block is not None and (r.turn.quotes or not _all_stand(transaction, block.sources)):
+        if block is not None and (r.turn.quotes or not _all_stand(transaction, r.tenant, block.sources)):
             block = None
         return replace(r, turn=replace(r.turn, explain=orjson.loads(ERASED_TURN), block=block), new=occurrences)
     turn, occurrences = r.turn, list(r.new)
@@ -249,7 +249,7 @@ def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _R
             turn = replace(turn, explain=without_query(turn.explain, texts))
         occurrences = [replace(s, entry=without_text(s.entry)) if s.position in gone else s for s in r.new]
     occurrences = _retired(transaction, replace(r, new=occurrences), record, [s for s in stones if s.retirement])
-    if turn.block is not None and not _all_stand(transaction, turn.block.sources):
+    if turn.block is not None and not _all_stand(transaction, r.tenant, turn.block.sources):
         turn = replace(turn, block=None)
     return replace(r, turn=turn, new=occurrences)
 
@@ -263,7 +263,7 @@ def _retired(transaction: Transaction, r: _Request, record: Record, stones: Sequ
         again, _ = _come_again(r, record, stones, HeadFlag.RETIRED)
     if not whole and not again:
         return list(r.new)
-    beside = retirement_of_messages(transaction.read, r.kept.values()) if again else 0
+    beside = retirement_of_messages(transaction.read, r.tenant, r.kept.values()) if again else 0
     newest = max(whole, beside, *by_full.values(), 0)
 
     def retired(s: NewOccurrence) -> NewOccurrence:
@@ -311,12 +311,12 @@ def _stored_states(kept: Listed, flag: int) -> SentMessage:
     return SentMessage(full, opening, False, bool(flags & HeadFlag.ASSISTANT), False, bool(flags & flag))
 
 
-def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
+def _all_stand(transaction: Transaction, tenant: int, occurrences: Sequence[int]) -> bool:
     """Whether all messages that a block holds words of are still there, and in use."""
     ((count,),) = transaction.read(
         "SELECT count(*) FROM numbers(?) AS quoted JOIN occurrence ON occurrence.id = quoted.value"
-        f" WHERE occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0",
-        (ids(set(occurrences)),),
+        f" AND occurrence.tenant = ? WHERE occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0",
+        (ids(set(occurrences)), tenant),
     )
     return bool(count == len(set(occurrences)))
 
@@ -428,7 +428,9 @@ def _conversations(
     if late:  # caches of what this user said elsewhere have read past these passages: they look again
         transaction.keep_order("forgotten")
     transaction.write(
-        "INSERT INTO forgotten(memory) SELECT id FROM memory WHERE conversation = ?", [(id,) for id in sorted(late)]
+        "INSERT INTO forgotten(memory) SELECT id FROM memory"
+        " WHERE conversation = ? AND /*+ NO_INDEX */ memory.tenant = ?",
+        sorted({(id, tenant) for (tenant, _), (id, *_) in known.items() if id in late}),
     )
     transaction.write(
         "INSERT INTO conversation AS mine (tenant, public, role, parent, user_id, scope, created_at)"
@@ -458,7 +460,10 @@ def _conversations(
 
 
 def _loose(
-    transaction: Transaction, turns: Sequence[Turn], listings: Mapping[int, Mapping[int, Listed]]
+    transaction: Transaction,
+    turns: Sequence[Turn],
+    tenants: Collection[int],
+    listings: Mapping[int, Mapping[int, Listed]],
 ) -> dict[int, tuple[int, Listed | None]]:
     """
     Kept messages that the parent's listing does not have, by occurrence: tenant and, but for instructions, what a
@@ -473,9 +478,9 @@ def _loose(
     rows = transaction.read(
         "SELECT conversation.tenant, fingerprint, opening, occurrence.id, flags,"
         " occurrence.role IN ('system', 'developer') FROM numbers(?) AS asked"
-        " JOIN occurrence ON occurrence.id = asked.value"
+        " JOIN occurrence ON occurrence.id = asked.value AND occurrence.tenant IN (SELECT value FROM numbers(?))"
         " JOIN conversation ON conversation.id = occurrence.conversation",
-        (ids(wanted),),
+        (ids(wanted), ids(tenants)),
     )
     return {
         occurrence: (tenant, None if is_instruction else (full, opening, occurrence, flags))
@@ -497,7 +502,9 @@ def _write_with_heads(
         stands = _head_columns(r)
         base, tail = stands.base, stands.tail
         if len(tail) > MAX_TAIL_MESSAGES * ROW_BYTES:
-            listings.append((r.number, r.tenant, r.conversation, listing_prefix(transaction.read, base) + tail))
+            listings.append(
+                (r.number, r.tenant, r.conversation, listing_prefix(transaction.read, r.tenant, base) + tail)
+            )
             base, tail = r.number, b""
         cut = r.turn.cut.stored({s.position: s.occurrence for s in r.new})
         state = to_state(r.turn, stands.messages, r.occurrence_at(r.turn.restored_at) or 0, cut)
@@ -514,14 +521,14 @@ def _write_with_heads(
         ]
     )
     new = Counter(r.conversation for r in requests)
-    full = {r.conversation for r in requests if known[r.turn.id].heads + new[r.conversation] > MAX_HEADS}
+    full = {(r.tenant, r.conversation) for r in requests if known[r.turn.id].heads + new[r.conversation] > MAX_HEADS}
     transaction.write(
-        "DELETE FROM head WHERE conversation = ?1 AND turn NOT IN"
-        " (SELECT turn FROM head WHERE conversation = ?1 ORDER BY turn DESC LIMIT ?2)",
-        [(conversation, MAX_HEADS) for conversation in full],
+        "DELETE FROM head WHERE tenant = ?1 AND conversation = ?2 AND turn NOT IN"
+        " (SELECT turn FROM head WHERE tenant = ?1 AND conversation = ?2 ORDER BY turn DESC LIMIT ?3)",
+        [(*one, MAX_HEADS) for one in full],
     )
     with_listings = {r.conversation for r in requests if known[r.turn.id].has_listings} | {row[2] for row in listings}
-    remove_unused_listings(transaction, full & with_listings)
+    remove_unused_listings(transaction, {one for one in full if one[1] in with_listings})
     return with_listings
 
 
@@ -591,6 +598,6 @@ def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> Non
         rows,
     )
     transaction.write(
-        "UPDATE block SET shed = ?1 WHERE conversation = ?2 AND turn < ?1 AND shed = 0",
-        [(r.number, r.conversation) for r in requests if r.turn.replaces_blocks],
+        "UPDATE block SET shed = ?1 WHERE tenant = ?2 AND conversation = ?3 AND turn < ?1 AND shed = 0",
+        [(r.number, r.tenant, r.conversation) for r in requests if r.turn.replaces_blocks],
     )

@@ -42,11 +42,11 @@ def has_erasures(ask: Ask) -> bool:
     return bool(ask("SELECT EXISTS (SELECT 1 FROM erasure) OR EXISTS (SELECT 1 FROM erased)")[0][0])
 
 
-def holds_erased(ask: Ask, conversation: int) -> bool:
+def holds_erased(ask: Ask, tenant: int, conversation: int) -> bool:
     """Whether something of a conversation was erased on request, and not for its age."""
     on_request = f"flags & {HeadFlag.ERASED | HeadFlag.SWEPT} = {HeadFlag.ERASED}"
-    sql = f"SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ? AND {on_request})"
-    return bool(ask(sql, (conversation,))[0][0])
+    sql = f"SELECT EXISTS (SELECT 1 FROM occurrence WHERE tenant = ? AND conversation = ? AND {on_request})"
+    return bool(ask(sql, (tenant, conversation))[0][0])
 
 
 def was_erased_whole(ask: Ask, record: Record) -> bool:
@@ -84,10 +84,10 @@ def retirement_of(ask: Ask, record: Record) -> int:
     return ask(RETIRED, (ids(record.scopes), record.turn.created_at))[0][0] or 0 if record.scopes else 0
 
 
-def retirement_of_messages(ask: Ask, occurrences: Iterable[int]) -> int:
+def retirement_of_messages(ask: Ask, tenant: int, occurrences: Iterable[int]) -> int:
     """The newest retirement that one of these messages belongs to; 0: none does."""
-    sql = "SELECT max(retirement) FROM retired WHERE occurrence IN (SELECT value FROM numbers(?))"
-    return ask(sql, (ids(occurrences),))[0][0] or 0
+    sql = "SELECT max(retirement) FROM retired WHERE tenant = ? AND occurrence IN (SELECT value FROM numbers(?))"
+    return ask(sql, (tenant, ids(occurrences)))[0][0] or 0
 
 
 def uncovered(ask: Ask, record: Record) -> Record:
