@@ -176,7 +176,7 @@ class Commands:
         derived, indexer = self.archive.derived, self.archive.indexer(lease_seconds=LEASE_SECONDS)
         if anew:
             await derived.start_rebuild()
-        while await derived.rebuild():
+        while await derived.rebuild_step():
             report(await self._journal.pending())
         waiting = await self._journal.pending()
         if waiting and not await self.embedder.warm():

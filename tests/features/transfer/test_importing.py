@@ -372,7 +372,7 @@ async def test_what_is_imported_is_as_if_it_had_been_rebuilt(tmp_path: Path, fil
         before = await database.read(tables), await database.read("SELECT * FROM term ORDER BY term")
         derived = Derived(database, lambda: NOW)
         await derived.start_rebuild()
-        while await derived.rebuild():
+        while await derived.rebuild_step():
             pass
         assert before == (await database.read(tables), await database.read("SELECT * FROM term ORDER BY term"))
 

@@ -439,7 +439,7 @@ async def test_a_rebuild_that_had_read_the_words_does_not_bring_them_back(
     derived = Derived(database, lambda: NOW)
     await derived.start_rebuild()
     await erased(forgetting, Target(conversation="c-1", number=1))
-    while await derived.rebuild():
+    while await derived.rebuild_step():
         pass
     assert not is_on_disk(database, "kestrel")
 

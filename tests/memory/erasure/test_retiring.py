@@ -192,7 +192,7 @@ async def test_a_rebuild_leaves_out_what_is_retired(database: Database, journal:
     await derived.start_rebuild()
     with pytest.raises(MemoryFault, match="being rebuilt"):
         await retiring.undo(receipt["id"])
-    while await derived.rebuild():
+    while await derived.rebuild_step():
         pass
     assert await found(database, "Bellerophon") == []
     assert await retiring.undo(receipt["id"]) is not None

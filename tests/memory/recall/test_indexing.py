@@ -151,7 +151,7 @@ async def test_passage_that_was_set_aside_is_found_by_its_words_and_tried_again_
     found = await house.database.read("SELECT rowid FROM memory_text WHERE memory_text MATCH 'poison'")
     assert len(found) == 1
     await house.derived.start_rebuild()
-    while await house.derived.rebuild():
+    while await house.derived.rebuild_step():
         pass
     assert await house.past.journal.pending() == 1
 

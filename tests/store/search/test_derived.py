@@ -190,10 +190,10 @@ async def test_rebuilding_makes_the_same_again(journal: Journal, derived: Derive
     await embed(derived)
     await derived.start_rebuild()
     assert await database.read("SELECT count(*) FROM memory") == [(0,)]
-    while await derived.rebuild():
+    while await derived.rebuild_step():
         pass
     assert await contents(database) == before
-    assert not await derived.rebuild()
+    assert not await derived.rebuild_step()
 
 
 async def test_rebuild_that_was_cut_off_is_finished_by_somebody_else(
@@ -203,12 +203,12 @@ async def test_rebuild_that_was_cut_off_is_finished_by_somebody_else(
     long = [user(f"message number {n}") for n in range(module.REBUILD_BATCH + 20)]
     await journal.write([record(long)])
     await derived.start_rebuild()
-    assert await derived.rebuild()
+    assert await derived.rebuild_step()
     assert await journal.pending() == module.REBUILD_BATCH
     talk.history = tuple(long)
     await talk.say("said while it was being rebuilt")
     heir = Derived(database, clock)
-    while await heir.rebuild():
+    while await heir.rebuild_step():
         pass
     said = await database.read("SELECT occurrence, count(*) FROM memory GROUP BY occurrence")
     assert len(said) == await journal.pending() == (await journal.stats())["messages"]
@@ -228,7 +228,7 @@ async def test_message_that_a_rebuild_cannot_take_is_set_aside_and_all_others_ar
         "CREATE TRIGGER refuse BEFORE INSERT ON memory WHEN new.occurrence = 4 BEGIN SELECT RAISE(ABORT, 'no'); END"
     )
     await database.write([(refuse, [()])])
-    while await derived.rebuild():
+    while await derived.rebuild_step():
         pass
     found = {row[0] for row in await database.read("SELECT occurrence FROM memory")}
     assert found == {1, 2, 3, 5, 6, 7, 8, 9}

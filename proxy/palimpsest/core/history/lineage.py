@@ -87,9 +87,7 @@ def trace(
         head, kept, ambiguous = held_head(links, list(heads.values())), (-1,) * len(history), False
         shape = inherited(chat, shape, head)
     else:
-        head, kept, ambiguous = closest(
-            history, prints, shape, links, aligned, echo, counted_calls(history, key)
-        )
+        head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo, counted_calls(history, key))
     if head is not None and intent.lone and _is_handed_out(head, prints, kept, further.links):
         head, kept, ambiguous = None, (), False
     near, quotes = (head, not chat.held and max(kept, default=0) < 0) if head else nearest(links, aligned)

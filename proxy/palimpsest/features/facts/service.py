@@ -100,7 +100,7 @@ class Facts:
             raise PolicyError(OFF)
         added = await self._read(fact)
         key_of = functools.partial(tenant_key, self._secret)
-        (id,) = await self._database.transact(functools.partial(added_facts.add_facts, told=[added], key_of=key_of))
+        (id,) = await self._database.transact(functools.partial(added_facts.add_facts, facts=[added], key_of=key_of))
         found = await self.by_id(fact.tenant, id)
         if found is None:
             raise PolicyError("the fact was lost at once, because somebody was erasing; add it again")

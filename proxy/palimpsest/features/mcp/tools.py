@@ -29,7 +29,7 @@ from palimpsest.memory.erasure.targets import target_of
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Engine
 from palimpsest.store.turns.branch_heads import lost_heads
-from palimpsest.store.turns.messages import ShownMessage, message, nearby_message
+from palimpsest.store.turns.messages import ShownMessage, message, message_with_neighbours
 from palimpsest.wire.frame import opened, quotation
 
 RESULTS = 8  # some 2,000 characters: an agent asks again, or fetches, where it wants more
@@ -116,7 +116,7 @@ class MemoryTools:
         if found is None or not found.text:
             raise ToolError(f"{id}: no such message; it was forgotten, or the id is not from a result")
         count = max(0, min(neighbours, MAX_NEIGHBOURS))
-        beside = await self._database.ask(lambda ask: nearby_message(ask, tenant, found, count), tenant)
+        beside = await self._database.ask(lambda ask: message_with_neighbours(ask, tenant, found, count), tenant)
         text, goes_on = found.text[start : start + FETCH_CHARS], start + FETCH_CHARS < len(found.text)
         whole = [replace(found, text=text) if one == found else _shortened(one) for one in beside]
         note = f"{READING} The message {id} goes on: fetch it with start {start + FETCH_CHARS}." if goes_on else READING

@@ -139,7 +139,7 @@ class Importing:
         for start in range(0, len(moved), BATCH_TURNS):
             batch = moved[start : start + BATCH_TURNS]
             stored += sum(
-                map(bool, await self._database.transact(functools.partial(add_facts, told=batch, key_of=key_of)))
+                map(bool, await self._database.transact(functools.partial(add_facts, facts=batch, key_of=key_of)))
             )
         return stored
 

@@ -47,7 +47,7 @@ async def repair(
             report("passages")
             derived = Derived(database, clock)
             await derived.start_rebuild()
-            while await derived.rebuild():
+            while await derived.rebuild_step():
                 pass
     finally:
         await database.close()

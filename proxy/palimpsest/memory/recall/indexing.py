@@ -1,8 +1,8 @@
 """
 Indexing: passages that have no vector get one, in batches that are claimed, embedded and saved.
 
-Any number of processes may index one database. What a model fails at, alone and twice, while it embeds something else,
-is set aside: it stays findable by its words, and holds up no other passage.
+Any number of processes may index one database. A passage that a model twice fails to embed
+alone, though it embeds another text, is set aside: it is still found by its words, and does not hold up others.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Indexer:
 
     async def _catch_up(self) -> None:
         """Index until nothing waits, or the model is not ready."""
-        while await self._derived.rebuild():
+        while await self._derived.rebuild_step():
             pass
         while self._embedder.ready and await self.index_batch():
             pass
@@ -141,7 +141,7 @@ class Indexer:
         return {passage.memory: vector}
 
     async def _save(self, vectors: dict[int, Vectors]) -> None:
-        """Save vectors; where one cannot be stored, all others."""
+        """Save vectors; one that cannot be stored is set aside, and the others are saved."""
         try:
             await self._derived.save_vectors(self._embedder.name, vectors)
         except DataFault as failure:

@@ -297,7 +297,7 @@ class Recall:
         certain = _wishes(table, asked, eligible, query.wishes)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
         if len(whole):
-            certain = _unranked(whole) if certain is None else _in_front(certain, _unranked(whole))
+            certain = _unranked(whole) if certain is None else _prepend(certain, _unranked(whole))
         if once is None or judged is None:
             return "no passage is similar, and none has a word of the question", certain, 0.0
         reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is required"
@@ -320,7 +320,7 @@ class Recall:
         rows = best.rows if certain is None else np.concatenate([certain.rows, best.rows])
         texts.of(table.ids[rows].tolist())  # all that are going to be asked for, at once
         best = with_updates(ask, scope, texts, table, best, eligible)
-        return reason, best if certain is None else _in_front(certain, best), judged.helps
+        return reason, best if certain is None else _prepend(certain, best), judged.helps
 
     def _ranked(
         self, table: PassageTable, asked: QueryMatches, eligible: Bools, limit: int
@@ -425,8 +425,8 @@ def _unranked(rows: Rows) -> RankedRows:
     return RankedRows(rows, ones, {PROBABILITY: ones, "whole": ones})
 
 
-def _in_front(certain: RankedRows, best: RankedRows) -> RankedRows:
-    """Put certain passages in front of those that answer the question; each once."""
+def _prepend(certain: RankedRows, best: RankedRows) -> RankedRows:
+    """Put certain passages before those that answer the question, without duplicates."""
     rest = best.part(~np.isin(best.rows, certain.rows))
     signals = {
         name: np.concatenate([certain.signals.get(name, np.zeros(len(certain.rows))), values])

@@ -199,15 +199,15 @@ def repair_heads(transaction: Transaction) -> None:
         role, event, model, messages, tokens, state, lost = row
         listed = transaction.read(LISTED, (ids(message_list(transaction.read, turn).listing),))
         answers = sum(owner == turn and position >= messages for *_, owner, position in listed)
-        said = orjson.loads(state or "{}")
-        told = {"role": role, "event": event, "compactions": 0, "tokens": tokens or 0, "shape": Shape(model=model)}
-        told |= said | {"request_length": len(listed) - answers}
+        stored = orjson.loads(state or "{}")
+        rebuilt = {"role": role, "event": event, "compactions": 0, "tokens": tokens or 0, "shape": Shape(model=model)}
+        rebuilt |= stored | {"request_length": len(listed) - answers}
         transaction.write("DELETE FROM head WHERE turn = ?", [(turn,)])
         transaction.write(
             "INSERT INTO head(turn, tenant, conversation, replaces, state, lost, listing) VALUES (?, ?, ?, 0, ?, ?, ?)",
             [
                 (
-                    *(turn, tenant, conversation, orjson.dumps(told).decode(), lost or b""),
+                    *(turn, tenant, conversation, orjson.dumps(rebuilt).decode(), lost or b""),
                     to_listing(one[:4] for one in listed),
                 )
             ],
@@ -233,9 +233,9 @@ def _broken_turns(ask: Ask) -> Iterator[int]:
             listing = listings.get(parent) if parent else ()
             listing = message_list(ask, parent).listing if listing is None else listing
             kept = decode_kept(encoded, listing)
-            said = orjson.loads(encoded)
-            wanted = len(said.get("others", ())) + sum(count for *_, count in said.get("runs", ()))
-            others = [occurrence for _, occurrence in said.get("others", ())]
+            diff = orjson.loads(encoded)
+            wanted = len(diff.get("others", ())) + sum(count for *_, count in diff.get("runs", ()))
+            others = [occurrence for _, occurrence in diff.get("others", ())]
             is_there = not others or ask(STANDING, (ids(others),)) == [(len(others),)]
             positions = [at for at, _ in kept] + [at for at, *_ in brought[turn]]
             if len(kept) < wanted or not is_there or len(set(positions)) < len(positions):
@@ -260,7 +260,7 @@ def _wrong_heads(ask: Ask) -> tuple[list[int], list[int]]:
 
 
 def _count_without_passages(ask: Ask) -> int:
-    """The number of messages that should have passages, by role and text, and have none."""
+    """The number of messages without passages that should have some, judging by role and text."""
     count = last = 0
     while rows := ask(WITHOUT_PASSAGES, (last,)):
         for _, request, role, flags, text in rows:

@@ -19,7 +19,7 @@ from palimpsest.store.families.family import Erased, put_zeros
 from palimpsest.store.families.registry import FAMILIES, remove_derived
 from palimpsest.store.operation.changes import put_position
 from palimpsest.store.turns.branch_heads import WIDTH, int64_of
-from palimpsest.store.turns.messages import contents_of, forget_unused
+from palimpsest.store.turns.messages import content_ids_of, forget_unused
 from palimpsest.store.turns.tombstones import ERASE_SCOPE, ERASED_DIGEST, ERASED_TURN, query_words, without_query
 from palimpsest.wire.values import dumps
 
@@ -112,7 +112,7 @@ def erase_messages(
     erased.counts["messages"] += len(occurrences)
     remove_derived(transaction, tenant, which)
     put_zeros(transaction, "content", ("text", "rest"), HELD_ALONE, which)
-    contents = contents_of(transaction, which)
+    contents = content_ids_of(transaction, which)
     roles = [role for (role,) in transaction.read(f"SELECT DISTINCT role FROM occurrence WHERE id {IN}", (which,))]
     transaction.write(
         "INSERT INTO content(tenant, digest, text, rest) VALUES (?, ?, '', ?) ON CONFLICT DO NOTHING",
@@ -149,7 +149,7 @@ def erase_conversation(transaction: Transaction, conversation: int, at: float, e
             " (SELECT id FROM turn WHERE conversation = ?1)",
             mine,
         )
-        contents = contents_of(
+        contents = content_ids_of(
             transaction,
             ids(row[0] for row in transaction.read("SELECT id FROM occurrence WHERE conversation = ?", mine[0])),
         )

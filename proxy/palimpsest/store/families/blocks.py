@@ -28,7 +28,7 @@ def erase_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[in
 
 
 def erase_blocks(transaction: Transaction, blocks: Sequence[int], erased: Erased) -> None:
-    """Remove blocks, each named by the occurrence that carries it."""
+    """Remove the blocks that these occurrences carry."""
     which = ids(blocks)
     _collect_texts(transaction.read, which, erased)
     _remove(transaction, 0, which)

@@ -1,7 +1,7 @@
 """
-Facts as they are written: those that a tool is told, pins, and what becomes of facts that are forgotten or erased.
+The writing of facts: those that programs add, pins, and the removal of facts that are forgotten or erased.
 
-A told fact stands on its own and survives what is made again. It belongs to a user and a project, and goes with them.
+An added fact needs no message and survives re-extraction. It belongs to a user and a project and is erased with them.
 """
 
 from __future__ import annotations
@@ -102,37 +102,37 @@ class FactRow:
     occurrence: int | None
 
 
-def add_facts(transaction: Transaction, told: Sequence[Fact], key_of: KeyOf) -> list[str]:
+def add_facts(transaction: Transaction, facts: Sequence[Fact], key_of: KeyOf) -> list[str]:
     """
     Store facts that programs added. Returns the id of each, "" for one that was forgotten before.
 
-    What is told again as it stands is the fact that is there, said now.
+    A fact that is stored already is not stored twice: only its time, tool and pin are updated.
     """
-    found = []
-    for one in told:
+    stored_ids = []
+    for one in facts:
         if is_forgotten(transaction.read, key_of(one.tenant), one.id):
-            found.append("")
+            stored_ids.append("")
             continue
-        stands = (STANDS, (one.tenant, one.id))
-        if transaction.read(*stands):
-            found.append(one.id)
+        lookup = (STANDS, (one.tenant, one.id))
+        if transaction.read(*lookup):
+            stored_ids.append(one.id)
             continue
         transaction.write("INSERT INTO tenant(name) VALUES (?) ON CONFLICT DO NOTHING", [(one.tenant,)])
         stated = (one.subject, one.slot, one.value, one.category.value)
         valid, by = (one.valid_from, one.valid_until), (one.source.tool, one.source.who)
         place = place_print(key_of(one.tenant), one.subject, one.slot, one.value, one.is_single)
-        again = transaction.read(AGAIN, (one.tenant, one.user, one.scope, place, *stated, one.is_single, *valid))
-        if again:
-            ((number, public),) = again
+        existing = transaction.read(AGAIN, (one.tenant, one.user, one.scope, place, *stated, one.is_single, *valid))
+        if existing:
+            ((number, public),) = existing
             change = "said_at = greatest(said_at, ?2), tool = ?3, who = ?4, pinned = greatest(pinned, ?5)"
             move_facts(transaction, [number], change, one.said_at, *by, one.is_pinned)
-            found.append(public)
+            stored_ids.append(public)
             continue
         row = (one.id, one.user, one.scope, *by, *stated, one.is_single, one.said_at, *valid)
         transaction.write(STORE, [(*row, one.is_pinned, place, one.tenant)])
-        settle(transaction, ids(row[0] for row in transaction.read(*stands)))
-        found.append(one.id)
-    return found
+        settle(transaction, ids(row[0] for row in transaction.read(*lookup)))
+        stored_ids.append(one.id)
+    return stored_ids
 
 
 def added_facts(ask: Ask, selection: Selection, after: int) -> list[tuple[int, Fact]]:
@@ -161,7 +161,7 @@ def added_facts(ask: Ask, selection: Selection, after: int) -> list[tuple[int, F
 
 
 def is_forgotten(ask: Ask, key: bytes, id: str) -> bool:
-    """Whether a told fact of this id was forgotten."""
+    """Whether an added fact of this id was forgotten."""
     return bool(ask("SELECT 1 FROM fact_forgotten WHERE mark = ?", (added_mark(key, id),)))
 
 
@@ -216,7 +216,7 @@ def pin(transaction: Transaction, tenant: str, id: str, reach: Reach, is_pinned:
     """
     Pin or unpin a fact; for a slot with one value, all its values. False: there is no such fact.
 
-    A pin stands in every row, so that it outlives each single source.
+    Every row is marked, so that the pin survives the erasure of any one source.
     """
     rows = equal_facts(transaction.read, tenant, id, reach)
     if rows and rows[0].statement.is_single:
@@ -269,18 +269,18 @@ def erase_added(
 
 
 def retire_added(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
-    """Retire told facts, by row."""
+    """Retire added facts, by row."""
     move_facts(transaction, rows, "retirement = ?2", retirement)
 
 
 def unretire_added(transaction: Transaction, retirement: int) -> None:
-    """Bring the told facts of a retirement back into use."""
+    """Bring the added facts of a retirement back into use."""
     rows = transaction.read("SELECT id FROM fact WHERE retirement = ? AND occurrence IS NULL", (retirement,))
     move_facts(transaction, (id for (id,) in rows), "retirement = 0")
 
 
 def added_of_retirement(ask: Ask, retirement: int) -> list[Row]:
-    """Tenant, its name, and row of each told fact that a retirement holds."""
+    """Tenant, its name, and row of each added fact that a retirement holds."""
     return ask(
         "SELECT tenant.id, tenant.name, fact.id FROM fact JOIN tenant ON tenant.id = fact.tenant"
         " WHERE retirement = ? AND occurrence IS NULL",
@@ -289,7 +289,7 @@ def added_of_retirement(ask: Ask, retirement: int) -> list[Row]:
 
 
 def added_until(ask: Ask, cutoff_of: Callable[[str], float], limit: int) -> list[Row]:
-    """Tenant, its name, and row of some told facts that are older than they are kept, by the name of their tenant."""
+    """Some added facts that are past their tenant's retention, as tenant, its name, and row."""
     found: list[Row] = []
     for tenant, name in ask(
         "SELECT id, name FROM tenant WHERE id IN (SELECT tenant FROM fact WHERE occurrence IS NULL)"

@@ -82,7 +82,7 @@ fact.id IN (
 @frozen
 class FactFilter:
     """
-    Which facts are meant; what is given restricts together. `tenant` "": of all; None: whichever user or project.
+    A filter on facts; all given conditions must hold. `tenant` "" means all tenants, None any user or project.
 
     `pattern` is one with * ? and [...], in any case, and meant for subject, slot and value in a row; `has_history` adds
     what is not current.
@@ -128,7 +128,7 @@ def current_and_ended(
     first = ask(stated.format(view.in_places), args) if pinned else []
     found: list[_Judged] = []
     ended: set[int] = set()
-    for is_pinned, rows in ((True, first), (False, _pages(ask, stated.format(view.standing + BEHIND), args))):
+    for is_pinned, rows in ((True, first), (False, _read_in_pages(ask, stated.format(view.standing + BEHIND), args))):
         judging = _Judging()
         for row in rows:
             if len(found) == limit:
@@ -143,7 +143,7 @@ def current_and_ended(
 
 def list_facts(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
     """
-    Facts, the newest first.
+    The facts that match a filter, newest first.
 
     Args:
         now: Unix seconds.
@@ -262,7 +262,7 @@ _Place = tuple[object, ...]
 
 @dataclass(slots=True)
 class _Judging:
-    """What holds of rows that come newest first: one pass over them, as windows of SQLite take five times as long."""
+    """Finds current facts in rows, newest first, in one pass: SQLite's window functions take five times as long."""
 
     _once: dict[tuple[_Place, str, int], _Judged] = field(default_factory=dict)
     _newest: dict[_Place, str] = field(default_factory=dict)
@@ -297,8 +297,8 @@ class _Judging:
         return list(self._once.values())
 
 
-def _pages(ask: Ask, sql: str, args: Mapping[str, object]) -> Iterator[Row]:
-    """All rows of `STATED`, read a page at a time."""
+def _read_in_pages(ask: Ask, sql: str, args: Mapping[str, object]) -> Iterator[Row]:
+    """All rows of a query that ends in `BEHIND`, read a page at a time."""
     at, id = inf, 0
     while rows := ask(sql, {**args, "at": at, "id": id}):
         yield from rows

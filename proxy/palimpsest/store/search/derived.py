@@ -134,7 +134,7 @@ class Derived:
         )
 
     async def start_rebuild(self) -> None:
-        """Drop all derived data; `rebuild` makes it again, step by step, in any process."""
+        """Drop all derived data; `rebuild_step` makes it again, step by step, in any process."""
         await self._database.write(
             (
                 ("INSERT INTO forgotten(memory) SELECT memory FROM vector", [()]),
@@ -144,9 +144,9 @@ class Derived:
             )
         )
 
-    async def rebuild(self) -> bool:
+    async def rebuild_step(self) -> bool:
         """
-        Take one step of a rebuild that was started, here or elsewhere. False: there is nothing (more) to do.
+        Take one step of a rebuild that any process has started; returns whether more is to be done.
 
         Opens the database where that has failed before, so that asking from time to time brings it back.
         """

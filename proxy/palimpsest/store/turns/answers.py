@@ -21,7 +21,7 @@ from palimpsest.store.turns.costs import write_costs
 from palimpsest.store.turns.diffs import decode_kept, encode_kept, message_list
 from palimpsest.store.turns.messages import NewOccurrence, forget_occurrences, write_occurrences
 from palimpsest.store.turns.reminders import wait_again
-from palimpsest.store.turns.requests import OpenTurn, Unwritten, links_as_rows
+from palimpsest.store.turns.requests import OpenTurn, PendingRows, links_as_rows
 from palimpsest.store.turns.tombstones import ERASED_TURN, without_passages, without_query, without_text
 from palimpsest.wire.values import dumps
 
@@ -33,11 +33,11 @@ UPDATE link SET turn = ?1 WHERE turn = ?2 AND /*+ NO_INDEX */ link.tenant = ?3 A
 """
 BROUGHT = "SELECT id FROM occurrence WHERE turn = ? AND tenant = ?"
 
-NOTHING = Unwritten()
+NOTHING = PendingRows()
 
 
 def write_answers(
-    transaction: Transaction, answers: Sequence[AnswerRecord], unwritten: Unwritten = NOTHING
+    transaction: Transaction, answers: Sequence[AnswerRecord], unwritten: PendingRows = NOTHING
 ) -> Mapping[str, Cost]:
     """
     Write the answers of turns that are open; those of others were written before, or their request never was.

@@ -82,11 +82,11 @@ def stored_turns(ask: Ask, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
 class Arrivals:
     """The writer of one import. What it remembers of a transaction that failed is dropped with `start_over`."""
 
-    _standing: OrderedDict[str, _TurnState] = field(default_factory=OrderedDict)
+    _states: OrderedDict[str, _TurnState] = field(default_factory=OrderedDict)
 
     def start_over(self) -> None:
         """Drop what was remembered of a transaction that failed."""
-        self._standing.clear()
+        self._states.clear()
 
     def write(self, transaction: Transaction, arrivals: Sequence[Arrival]) -> ImportedCounts:
         """Write turns that are not stored yet, parents in front of their children, and answers that are missing."""
@@ -97,12 +97,12 @@ class Arrivals:
                 written.add(self._write(transaction, arrival, was_erased))
             elif stored[arrival.source.id][1] and arrival.heard is not None:
                 write_answers(transaction, [arrival.heard])
-                self._standing.pop(arrival.source.id, None)
+                self._states.pop(arrival.source.id, None)
         return written
 
     def _write(self, transaction: Transaction, arrival: Arrival, was_erased: bool) -> ImportedCounts:
         source, read = arrival.source, transaction.read
-        parent = self._stood(read, source.parent)
+        parent = self._state_after(read, source.parent)
         kept = self._kept(read, source, parent)
         carried = {occurrence for _, occurrence in kept}
         whole = _parent_listing(source, parent, kept)
@@ -129,15 +129,15 @@ class Arrivals:
         gone = sum(bool(flags & HeadFlag.ERASED) for *_, flags in rows) - came_erased
         return ImportedCounts(1, len(rows), gone)
 
-    def _stood(self, read: Ask, key: str) -> _TurnState | None:
+    def _state_after(self, read: Ask, key: str) -> _TurnState | None:
         if not key:
             return None
-        if key not in self._standing:
+        if key not in self._states:
             for number, compactions in read(HEAD_OF, (key,)):
                 self._keep(key, _TurnState(number, message_list(read, number).listing, compactions))
-        if key in self._standing:
-            self._standing.move_to_end(key)
-        return self._standing.get(key)
+        if key in self._states:
+            self._states.move_to_end(key)
+        return self._states.get(key)
 
     def _kept(self, read: Ask, source: PortableTurn, parent: _TurnState | None) -> list[tuple[int, int]]:
         kept: dict[int, int] = {}
@@ -163,16 +163,16 @@ class Arrivals:
         for (number,) in read("SELECT id FROM turn WHERE key = ?", (key,)):
             self._keep(key, _TurnState(number, tuple(places[position] for position in sorted(places)), compactions))
 
-    def _keep(self, key: str, standing: _TurnState) -> None:
-        self._standing[key] = standing
-        if len(self._standing) > KEPT_PARENTS:
-            self._standing.popitem(last=False)
+    def _keep(self, key: str, state: _TurnState) -> None:
+        self._states[key] = state
+        if len(self._states) > KEPT_PARENTS:
+            self._states.popitem(last=False)
 
 
 def _parent_listing(
     source: PortableTurn, parent: _TurnState | None, kept: Sequence[tuple[int, int]]
 ) -> ParentListing | None:
-    """What a turn carries that does nothing but go on from its parent, as most do."""
+    """The parent's whole listing, if the turn keeps just that, as most turns do; else None."""
     is_whole = parent is not None and len(source.kept) == 1 and len(kept) == len(parent.listing)
     if parent is None or not is_whole or not kept or source.kept_elsewhere:
         return None
@@ -205,7 +205,7 @@ def _block(read: Ask, source: PortableTurn) -> Block | None:
 
 def _without_erased(read: Ask, record: Record, heard: AnswerRecord | None) -> tuple[Record, AnswerRecord | None]:
     """
-    The turn without the texts that were erased before.
+    An imported turn and its answer, without texts that were erased before.
 
     The proxy compares requests only, as no answer can be a resend; here both are from a file. All of it was said
     before the file was made, so the answer counts as history, as does what stands in front of it.

@@ -55,8 +55,8 @@ def message(ask: Ask, tenant: str, conversation: str, occurrence: int) -> ShownM
     return ShownMessage(*rows[0]) if rows else None
 
 
-def nearby_message(ask: Ask, tenant: str, said: ShownMessage, count: int) -> list[ShownMessage]:
-    """A message between so many of those that were archived before and after it in its conversation."""
+def message_with_neighbours(ask: Ask, tenant: str, said: ShownMessage, count: int) -> list[ShownMessage]:
+    """A message with up to `count` messages archived before it, and as many after it, in its conversation."""
     where = (tenant, said.conversation, said.occurrence, count)
     before = ask(f"{SAID} occurrence.id < ?3 AND {SHOWN} ORDER BY occurrence.id DESC LIMIT ?4", where)
     after = ask(f"{SAID} occurrence.id > ?3 AND {SHOWN} ORDER BY occurrence.id LIMIT ?4", where)
@@ -100,25 +100,25 @@ def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurre
 
 
 def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Sequence[int]) -> None:
-    """Remove messages from where they stand, with all that was derived; their content where nothing else holds it."""
+    """Remove occurrences, all that is derived from them, and contents that no other occurrence uses."""
     if not occurrences:
         return
     which = ids(occurrences)
     remove_derived(transaction, tenant, which)
-    contents = contents_of(transaction, which)
+    contents = content_ids_of(transaction, which)
     sql = "DELETE FROM occurrence WHERE id IN (SELECT value FROM numbers(?)) AND tenant = ?"
     transaction.write(sql, [(which, tenant)])
     forget_unused(transaction, contents)
 
 
-def contents_of(transaction: Transaction, which: str) -> str:
-    """Contents of these occurrences, as a JSON list."""
+def content_ids_of(transaction: Transaction, which: str) -> str:
+    """The ids of the contents of these occurrences; both are JSON lists."""
     sql = "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM numbers(?))"
     return ids(row[0] for row in transaction.read(sql, (which,)))
 
 
 def forget_unused(transaction: Transaction, contents: str) -> None:
-    """Remove those of these contents (a JSON list) that stand nowhere any more."""
+    """Remove those of these contents (a JSON list of ids) that no message uses any more."""
     transaction.write(
         "DELETE FROM content WHERE id IN (SELECT value FROM numbers(?))"
         " AND NOT EXISTS (SELECT 1 FROM occurrence WHERE occurrence.content = content.id)",

@@ -112,26 +112,26 @@ class _StoredState:
     @classmethod
     def of(cls, row: Row) -> _StoredState:
         was_erased, turn, tenant, conversation, role, user, scope, heads, has_listings, *parent = row
-        stands = None if conversation is None else (conversation, role, user, scope)
+        stored = None if conversation is None else (conversation, role, user, scope)
         before = None if parent[0] is None else Parent.of(tuple(parent))
-        return cls(bool(was_erased), turn, tenant, stands, heads, bool(has_listings), before)
+        return cls(bool(was_erased), turn, tenant, stored, heads, bool(has_listings), before)
 
 
-def write_requests(transaction: Transaction, records: Sequence[Record]) -> Unwritten:
+def write_requests(transaction: Transaction, records: Sequence[Record]) -> PendingRows:
     """
-    Write what is not there yet; a record whose turn is already written changes nothing.
+    Write the requests whose turns are not stored yet; the others change nothing.
 
     Returns:
-        What is left to be written of it, together with answers to it.
+        The rows that are still to be written, together with those of the answers.
     """
     if not records:
-        return Unwritten()
+        return PendingRows()
     asked = [[turn.id, turn.tenant, turn.conversation, turn.parent_turn] for turn in (r.turn for r in records)]
     rows = map(_StoredState.of, transaction.read(KNOWN, (orjson.dumps(asked).decode(),)))
     known = {record.turn.id: row for record, row in zip(records, rows, strict=True)}
     fresh = {record.turn.id: record for record in records if known[record.turn.id].turn is None}
     if not fresh:
-        return Unwritten()
+        return PendingRows()
     was_erased = any(row.was_erased for row in known.values())
     if was_erased:
         fresh = {key: uncovered(transaction.read, record) for key, record in fresh.items()}
@@ -321,7 +321,7 @@ def _all_stand(transaction: Transaction, tenant: int, occurrences: Sequence[int]
     return bool(count == len(set(occurrences)))
 
 
-def _write(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _StoredState]) -> Unwritten:
+def _write(transaction: Transaction, requests: Sequence[_Request], known: Mapping[str, _StoredState]) -> PendingRows:
     turns = (
         "INSERT INTO turn(id, tenant, key, conversation, parent, role, event, kept, messages, model, explain,"
         " created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -345,7 +345,7 @@ def _write(transaction: Transaction, requests: Sequence[_Request], known: Mappin
         )
         for r in requests
     }
-    unwritten = Unwritten(
+    unwritten = PendingRows(
         [occurrence for r in requests for occurrence in r.new],
         [(r.tenant, link, kind, r.conversation, r.number) for r in requests for kind, link in r.turn.links],
         opened,
@@ -353,7 +353,7 @@ def _write(transaction: Transaction, requests: Sequence[_Request], known: Mappin
     if any(r.turn.block or r.turn.replaces_blocks for r in requests):  # blocks stand on messages
         unwritten.write(transaction)
         _write_blocks(transaction, requests)
-        return Unwritten(opened=opened)
+        return PendingRows(opened=opened)
     return unwritten
 
 
@@ -372,7 +372,7 @@ class OpenTurn:
 
 
 @frozen
-class Unwritten:
+class PendingRows:
     """Messages and links of turns, to be written together with those of the answers to them; and these turns, by id."""
 
     occurrences: Sequence[NewOccurrence] = ()
@@ -387,7 +387,8 @@ class Unwritten:
 
 def links_as_rows(links: Sequence[NewLink]) -> Statement:
     """
-    A link that an ended turn has left is not left again: it cannot go any more, and ids come with every request.
+    The statement that writes links, except those that a turn with an answer has written: these are permanent, and ids
+    come with every request.
     """
     return LINK, [(orjson.dumps(links).decode(),)] if links else ()
 
@@ -411,17 +412,17 @@ def _conversations(
         if (of := rows[turn.id].conversation) is not None
     }
 
-    def stands(turn: Turn) -> tuple[int, str, str, str] | None:
+    def stored_row(turn: Turn) -> tuple[int, str, str, str] | None:
         return known.get((tenants[turn.tenant], turn.conversation))
 
     def names_late(turn: Turn, user: str, scope: str) -> bool:
         return bool((turn.user and not user) or (turn.scope and not scope))
 
-    late = {of[0] for turn in turns if (of := stands(turn)) and names_late(turn, *of[2:])}
+    late = {of[0] for turn in turns if (of := stored_row(turn)) and names_late(turn, *of[2:])}
     changed = [
         turn
         for turn in turns
-        if (of := stands(turn)) is None or of[0] in late or (of[1] == Role.SIDE and turn.role is not Role.SIDE)
+        if (of := stored_row(turn)) is None or of[0] in late or (of[1] == Role.SIDE and turn.role is not Role.SIDE)
     ]
     if not changed:
         return {key: of[0] for key, of in known.items()}
@@ -499,16 +500,16 @@ def _write_with_heads(
     """
     heads, listings = [], []
     for r in requests:
-        stands = _head_columns(r)
-        base, tail = stands.base, stands.tail
+        columns = _head_columns(r)
+        base, tail = columns.base, columns.tail
         if len(tail) > MAX_TAIL_MESSAGES * ROW_BYTES:
             listings.append(
                 (r.number, r.tenant, r.conversation, listing_prefix(transaction.read, r.tenant, base) + tail)
             )
             base, tail = r.number, b""
         cut = r.turn.cut.stored({s.position: s.occurrence for s in r.new})
-        state = to_state(r.turn, stands.messages, r.occurrence_at(r.turn.restored_at) or 0, cut)
-        heads.append((r.number, r.tenant, r.conversation, stands.replaces, state, stands.lost, base, tail))
+        state = to_state(r.turn, columns.messages, r.occurrence_at(r.turn.restored_at) or 0, cut)
+        heads.append((r.number, r.tenant, r.conversation, columns.replaces, state, columns.lost, base, tail))
     transaction.write_together(
         [
             turns,

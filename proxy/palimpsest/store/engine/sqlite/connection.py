@@ -103,7 +103,7 @@ class NearReader:
             self._connection.execute(statement).fetchall()
 
     def ask(self, work: Callable[[Ask], T]) -> T | None:
-        """What `work` makes of a few SELECTs; None: it is not to be had at once."""
+        """The result of `work` on a few SELECTs; None if it is not available at once."""
         began = monotonic()
         if began < self._rests_until:
             return None
@@ -140,10 +140,10 @@ class FileTransaction:
         return range(last + 1, last + 1 + count)
 
     def reserve(self, counts: Mapping[str, int]) -> None:
-        """They are at hand."""
+        """Do nothing: ids need no reservation here."""
 
     def keep_order(self, table: str) -> None:
-        """Nobody else writes anything."""
+        """Do nothing: SQLite has one writer at a time."""
 
     def write_together(self, statements: Sequence[Statement]) -> None:
         for sql, rows in statements:

@@ -153,7 +153,7 @@ class Database:
         """
         Run several SELECTs on a reader's thread, and return the result; cancelling interrupts them.
 
-        Whose rows they are about is no concern of SQLite's: it has nothing that could hold back others.
+        `tenant` is ignored: SQLite has no row-level security.
         """
         idle = self._idle
         if idle is None:
@@ -199,7 +199,7 @@ class Database:
         """
         Run `work` in one transaction, on the writer's thread: committed when it returns, undone when it raises.
 
-        Who is cancelled meanwhile does not learn which of the two it was. SQLite has one writer, whosever the rows are.
+        A caller cancelled meanwhile cannot know which of them happened. SQLite has one writer, whosever the rows are.
 
         Raises:
             MemoryFault: nothing was written. A `DataFault`: nor will it be.
@@ -236,7 +236,7 @@ class Database:
 
     async def vacuum(self) -> None:
         """
-        Write the whole file anew; everybody else's writes wait.
+        Rewrite the whole file; all other writes wait meanwhile.
 
         Raises:
             MemoryFault: it could not be done.
@@ -311,7 +311,7 @@ class Database:
         mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
         if mode != "wal":
             raise MemoryFault(f"opening {self.path}: its file system has no shared memory: choose another data folder")
-        await writer.rows("PRAGMA wal_autocheckpoint = 0")  # see `_checkpoint_soon`
+        await writer.rows("PRAGMA wal_autocheckpoint = 0")  # see `Checkpoints`
         await writer.rows(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         await writer.rows(f"PRAGMA synchronous = {self._synchronous}")
         await writer.rows("PRAGMA foreign_keys = ON")
