@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.store.erasure import consistency
 from palimpsest.wire.messages import of_events
 
+from tests.refusals import PROVIDERS, prompt_tokens, within
 from tests.running import BLOCK_OPENS, Proxy, as_headers, database, memory_in, request, rows, until
 from tests.test_pipeline_responses import BOAT, FERRY, PATH, READ, Caller, filler, seen, talk, user
 
@@ -189,6 +191,41 @@ def test_five_compactions_in_a_row_lose_nothing_that_is_asked_for(caller: Caller
     answered = caller.send([*window, user(BOAT)])
     assert seen(answered)[0] == "main"
     assert "quarter past nine" in memory_in(upstream.received[-1].json)
+
+
+def long_after(item: Json) -> list[Json]:
+    """A history that goes on behind a compaction for some 12,000 tokens."""
+    answers = [{"role": "assistant", "content": f"Noted {number}: " + filler(number) * 4} for number in range(60)]
+    return [item, *(said for number, answer in enumerate(answers) for said in (user(filler(number) * 4), answer))]
+
+
+def test_what_goes_on_behind_an_item_is_cut_where_it_outgrows_the_window_and_the_item_stays(
+    upstream: ScriptedUpstream, key: str, tmp_path: Path
+) -> None:
+    settings: Json = {"overflow": "trim", "memory": {"compaction": "answer"}}
+    upstream.script = lambda body: FERRY if len(body["input"]) == 1 else "That is noted and will be kept in mind."
+    with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
+        caller = Caller(proxy, key)
+        item = item_of(by_endpoint(caller, talk(caller, 4)))
+        upstream.script = within(8_000, PROVIDERS["openai"], lambda _: "Fine.")
+        history = long_after(item)
+        for more in ([user("And now?")], [user("And now?"), {"role": "assistant", "content": "Fine."}, user("Then?")]):
+            caller.send([*history, *more])
+        sent = upstream.received[-3:]
+        assert [prompt_tokens(got.json) > 8_000 for got in sent] == [True, False, False], "refused once, then cut"
+        for got in sent:
+            assert PREFIX.encode() not in got.body and FERRY in str(got.json["input"][0])
+
+
+def test_what_is_only_counted_is_counted_as_the_provider_would_get_it(
+    caller: Caller, upstream: ScriptedUpstream
+) -> None:
+    item = item_of(by_endpoint(caller, talk(caller, 4)))
+    caller.send([item, user("Go on.")], path=f"{PATH}/input_tokens")
+    counted = upstream.received[-1]
+    caller.send([item, user("Go on.")])
+    assert counted.json["input"][0] == upstream.received[-1].json["input"][0]
+    assert PREFIX.encode() not in counted.body
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import asyncio
 import functools
 import math
 import secrets
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
@@ -168,16 +168,28 @@ class Pipeline:
         arrival, body = arrival_of(request, wire, self._rules), request.body
         if body is None:
             return self._counted_by_note(self._too_large(arrival))
-        items = None
-        if may_hold(body):
-            try:
-                items = await self._compactions.write_out(arrival)
-            except WireError:  # the upstream will say so itself
-                self._metrics.fault("unreadable")
+        items = await self._items(arrival)
         prepared = self._counted_by_note(await self._with_memory(arrival, arrived, turn, items))
-        if items is None or not items.texts:
+        if items is None:
             return prepared
-        return replace(prepared, body=items.in_place(prepared.body), bare=items.in_place(body))
+        without = prepared.without and functools.partial(_written_out, items, prepared.without)
+        return replace(prepared, body=items.in_place(prepared.body), bare=items.in_place(body), without=without)
+
+    async def _items(self, arrival: Arrival) -> WrittenOut | None:
+        """
+        The compaction items of ours in a request; None: it holds none.
+
+        Raises:
+            CompactionRefused: one of them is not this caller's, or out of date.
+        """
+        if not may_hold(arrival.body):
+            return None
+        try:
+            items = await self._compactions.write_out(arrival)
+        except WireError:  # the upstream will say so itself
+            self._metrics.fault("unreadable")
+            return None
+        return items if items.texts else None
 
     def _counted_by_note(self, prepared: Prepared) -> Prepared:
         fields = prepared.log_fields
@@ -525,24 +537,22 @@ class Pipeline:
     async def to_be_counted(self, request: ReceivedRequest, wire: Wire) -> Prepared:
         """What to have counted of a request that is only to be counted; see `Preparer`."""
         arrival, model = arrival_of(request, wire, self._rules), ""
-        body = arrival.body
+        items, body = await self._items(arrival), arrival.body
         try:
             model = await self._model(arrival)
-            if "" in self._rules.off_for or arrival.mode is Mode.OFF:
-                return Prepared(body, model=model)
-            read = await self._reader.read(arrival, LATE_SECONDS)
-            if isinstance(read, UntouchedRequest):
-                return Prepared(body, model=model)
-            asked, _ = self._request(read, arrival)
-            decision = await self._decider.decide_bare(asked, math.inf)
-            if isinstance(decision, Decision) and decision.view is not None:
-                body = decision.sent.chat.body
-            return Prepared(body, model=asked.reading.chat.model)
+            if self._policy.overflow == "trim" and "" not in self._rules.off_for and arrival.mode is not Mode.OFF:
+                read = await self._reader.read(arrival, LATE_SECONDS)
+                if not isinstance(read, UntouchedRequest):
+                    asked, _ = self._request(read, arrival, tuple(items.blocks) if items else ())
+                    model = asked.reading.chat.model
+                    decision = await self._decider.decide_bare(asked, math.inf)
+                    if isinstance(decision, Decision) and decision.view is not None:
+                        body = decision.sent.chat.body
         except WireError:
             self._metrics.fault("unreadable")
         except Exception as fault:  # a guard, as in `prepare`
             self._failed(fault)
-        return Prepared(body, model=model)
+        return Prepared(items.in_place(body) if items else body, model=model)
 
     def _request(
         self, read: tuple[Reading, Speaker, Follows | None], arrival: Arrival, compacted: tuple[Block, ...] = ()
@@ -578,3 +588,11 @@ class Pipeline:
         if len(arrival.body) <= INLINE_BYTES:
             return arrival.request.model
         return await asyncio.to_thread(lambda: arrival.request.model)  # not behind what others have to read
+
+
+async def _written_out(
+    items: WrittenOut, without: Callable[[TooLong], Awaitable[Prepared | None]], refusal: TooLong
+) -> Prepared | None:
+    """What `without` sends instead, with messages in the place of compaction items of ours."""
+    instead = await without(refusal)
+    return replace(instead, body=items.in_place(instead.body)) if instead is not None and instead.body else instead

@@ -21,6 +21,7 @@ from palimpsest.core.conversation import (
 from palimpsest.core.decision import Decision
 from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES
 from palimpsest.domain import (
+    Account,
     Block,
     BlockKind,
     Candidate,
@@ -204,7 +205,7 @@ def test_compaction_gets_a_block_in_the_message_that_asks(rules: Rules, known: K
     assert decision.added.tokens == len(insertion.text) // CHARS_PER_TOKEN
 
 
-@pytest.mark.parametrize("recalled", [NOTHING, replace(FOUND, candidates=())])
+@pytest.mark.parametrize("recalled", [NOTHING, replace(FOUND, candidates=()), replace(NOTHING, account=Account())])
 def test_nothing_relevant_says_so(rules: Rules, known: KnownHistory, recalled: Recalled):
     decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, Answers(known, recalled=recalled))
     assert (decision.note, decision.insertions, decision.recalled) == (Note.NOTHING_RELEVANT, (), recalled)

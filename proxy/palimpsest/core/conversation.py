@@ -240,7 +240,7 @@ def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
 def _overflowing(request: Request, rules: Rules, lineage: Lineage) -> Generator[Lookup, Any, tuple[View | None, int]]:
     """What the model gets of a request that has outgrown its window, or the tokens that the policy would take out."""
     reading, window, chat = request.reading, request.window_tokens, request.reading.chat
-    if rules.policy.overflow == "forward" or stands_aside(chat) or request.compacted:
+    if rules.policy.overflow == "forward" or stands_aside(chat):
         return None, 0
     from palimpsest.core.overflow.selection import complete, select, tokens_left
     from palimpsest.core.overflow.steps import steps_of
@@ -249,7 +249,7 @@ def _overflowing(request: Request, rules: Rules, lineage: Lineage) -> Generator[
     tokens = list(reading.scaled_tokens)
     for at, stored in replay(reading.places, lineage).repeated:
         tokens[at] += stored.block.tokens
-    outside = reading.tokens - sum(reading.scaled_tokens)
+    outside = reading.tokens - sum(reading.scaled_tokens) + sum(block.tokens for block in request.compacted)
     room = room_of(window, needed, outside)
     if sum(tokens) <= (room.aim if before else room.most):
         return None, 0
@@ -362,7 +362,7 @@ def _recalled(decision: Decision, rules: Rules, reminders: tuple[Candidate, ...]
         others = (one for one in recalled.candidates if one.memory.id not in wanted)
         recalled = replace(recalled, candidates=(*reminders, *others), admitted=True)
     decision = replace(decision, recalled=recalled)
-    account = recalled.account
+    account = recalled.account if recalled.account is not None and recalled.account.chars else None
     if not recalled.admitted and account is None:
         return replace(decision, note=early or Note.NOTHING_RELEVANT)
     anchor, role = place(chat, diagnosis.anchor, rules.policy.memory.placement)

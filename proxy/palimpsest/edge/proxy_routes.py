@@ -88,7 +88,7 @@ class ProxyRoutes:
         self._needs_model = needs_model(policy.upstreams)
         self._joins_sockets = policy.memory.websockets == "remember" and policy.memory.mode is not Mode.OFF
         self._declines_sockets = policy.memory.websockets == "decline" and policy.memory.mode is not Mode.OFF
-        self._trims = policy.overflow == "trim" and policy.memory.mode is not Mode.OFF
+        self._is_off = policy.memory.mode is Mode.OFF
         self._limit_bytes = policy.limits.body_bytes
         self._copies = Copies(min(MAX_BODY_BYTES, self._limit_bytes), policy.memory.deadline_ms / 1000)
         self._pipeline = pipeline
@@ -234,7 +234,7 @@ class ProxyRoutes:
             plain = [header for header in headers if header[0] not in dropped]
             without = (headers, sent) if prepared.bare is None else (plain, prepared.bare)
             return Outgoing(prepared, plain, prepared.body, without)
-        if self._trims and (counted := counting_wire_of(method, path)) is not None:
+        if not self._is_off and (counted := counting_wire_of(method, path)) is not None:
             sent = await upload.whole()
             async with self._copies.copy(sent, headers) as body:
                 whole = request.with_body(body)
