@@ -66,7 +66,8 @@ def message_with_neighbours(ask: Ask, tenant: str, said: ShownMessage, count: in
 def messages_of(ask: Ask, tenant: str, conversation: str) -> list[tuple[int, int]]:
     """Occurrence and fingerprint of each message of a conversation, by its public id, in the order of their coming."""
     rows: list[Row] = ask(
-        "SELECT occurrence.id, fingerprint FROM occurrence JOIN conversation ON conversation.id = conversation"
+        "SELECT occurrence.id, fingerprint FROM occurrence"
+        " JOIN conversation ON conversation.id = occurrence.conversation"
         " WHERE public = ? AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY occurrence.id",
         (conversation, tenant),
     )
