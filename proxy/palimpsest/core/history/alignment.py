@@ -12,7 +12,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import accumulate
 
-from palimpsest.core.history.link_keys import LONG_CHARS, is_unique
+from palimpsest.core.history.link_keys import LONG_CHARS, flags_of, is_unique
 from palimpsest.domain import Fingerprint, Head, HeadFlag, Link, LinkKind, Message, Shape
 
 PHRASE_HITS = 2  # one shared run of eight words may be a saying; two are a quotation
@@ -22,7 +22,6 @@ _RESUMES = re.compile(
     r"|\b(?:continued|continuing|continuation|resum\w+|summary|recap)\b.{0,40}"
     r"\b(?:previous|earlier|our|this) (?:session|conversation|chat|work|task)\b"
 )
-TOOL_ROLES = ("tool", "function")
 WHOLE_HITS = 4  # ... and so many are the summary itself, where nothing else leads back
 
 Aligned = tuple[Head, tuple[int, ...]]
@@ -212,7 +211,8 @@ def _shares_branch(history: Sequence[Message], head: Head, kept: Sequence[int], 
 
 def _is_numbered(message: Message) -> bool:
     """Whether a message is known by calls alone, none of which has an id of its own."""
-    ids = [message.answers_call] if message.role in TOOL_ROLES else [call.id for call in message.calls]
+    is_result = flags_of(message) & HeadFlag.TOOL
+    ids = [message.answers_call] if is_result else [call.id for call in message.calls]
     return bool(ids) and len(message.text) < LONG_CHARS and not any(map(is_unique, ids))
 
 
