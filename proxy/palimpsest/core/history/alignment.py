@@ -42,8 +42,10 @@ def align(history: Sequence[Message], prints: Sequence[Fingerprint], head: Head)
     while start < len(prints) and start < len(fulls) and prints[start].full == fulls[start]:
         kept[start] = start
         start += 1
+    asked = {prints[at].full for at in range(start, len(prints))}
     for index in range(start, len(fulls)):
-        places[fulls[index]].append(index)
+        if fulls[index] in asked:
+            places[fulls[index]].append(index)
     passed: dict[int, deque[int]] = defaultdict(deque)  # places that the cursor went by: taken only where none is ahead
     cursor = start - 1
     for at in range(start, len(prints)):
@@ -56,12 +58,13 @@ def align(history: Sequence[Message], prints: Sequence[Fingerprint], head: Head)
         index = waiting.popleft()
         kept[at] = index
         cursor = max(cursor, index)
+    fresh = Counter(prints[at].opening for at in range(start, len(prints)) if kept[at] < 0)
     taken = set(kept)
     openings: dict[int, list[int]] = defaultdict(list)
     for index in range(start, len(fulls)):
-        if index not in taken and not head.flags[index] & (HeadFlag.TOOL | HeadFlag.CALLS):
+        is_said = not head.flags[index] & (HeadFlag.TOOL | HeadFlag.CALLS)
+        if is_said and head.openings[index] in fresh and index not in taken:
             openings[head.openings[index]].append(index)
-    fresh = Counter(prints[at].opening for at in range(start, len(prints)) if kept[at] < 0)
     for at in range(start, len(prints)):
         if kept[at] < 0 and history[at].role != "tool" and not history[at].calls:
             same = openings.get(prints[at].opening, [])
