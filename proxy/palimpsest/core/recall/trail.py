@@ -89,7 +89,6 @@ NOTES: Mapping[Note, tuple[str, str]] = {
         "x-palimpsest-memory held a word that it does not know, so memory was off",
         "send on, read-only or off",
     ),
-    Note.AWAY: ("the machine that keeps the memory did not answer", "see palimpsest doctor on this machine"),
     Note.DISABLED: ("an operator had switched memory off", "switch it on again with palimpsest enable"),
     Note.NO_TENANT: ("the request named no tenant", "see tenants in docs/security.md"),
     Note.SIDE_REQUEST: (
