@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import orjson
@@ -101,6 +102,18 @@ def test_unreadable_bodies_are_counted(proxy: Proxy, key: str, upstream: Scripte
     answered = request(proxy.port, "POST", CHAT, b"{this is not json", as_headers(key, {}))
     assert answered.said("note") == "fault"
     assert proxy.metric("palimpsest_faults_total") == before + 1
+
+
+def test_half_an_emoji_in_an_old_message_leaves_memory_on(proxy: Proxy, key: str, upstream: ScriptedUpstream) -> None:
+    upstream.script = lambda _: "fine"
+    cut, notes = {"role": "user", "content": "half of a smile: \ud83d"}, []
+    history = [cut, {"role": "assistant", "content": "fine"}, {"role": "user", "content": "and now?"}]
+    for count in (1, 3):
+        body = json.dumps({"model": "gpt-4o", "messages": history[:count]}).encode()
+        answered = request(proxy.port, "POST", CHAT, body, as_headers(key, {}))
+        assert upstream.received[-1].body == body
+        notes.append((answered.said("event"), answered.said("note")))
+    assert notes == [("start", "calm"), ("append", "calm")]
 
 
 def long_history(count: int) -> list[Json]:

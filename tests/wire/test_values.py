@@ -9,7 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from palimpsest.wire.values import DEEPEST, changed, chars_of, dumps, memory_bytes
+from palimpsest.wire.values import DEEPEST, changed, chars_of, dumps, loads, memory_bytes
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -39,6 +39,18 @@ def test_any_depth_is_written(depth: int) -> None:
 
 def test_half_a_surrogate_pair_is_written() -> None:
     assert json.loads(dumps({"a": ["\ud800", {}, []]})) == {"a": ["\ud800", {}, []]}
+
+
+def test_half_a_surrogate_pair_is_replaced_where_json_is_read_and_nothing_else_is_lost() -> None:
+    assert loads(rb'{"a": ["\ud83d cut", "\ud83d\ude00", "\\ud83d", 1.5, null]}') == {
+        "a": ["\ufffd cut", "\U0001f600", "\\ud83d", 1.5, None]
+    }
+
+
+@pytest.mark.parametrize("data", [b'{"a": "\\ud83d"', b'{"a": "\\ud83d", "b": NaN}', b'["\\ud83d", ' + b"[" * 20_000])
+def test_what_is_no_json_is_refused_with_half_a_surrogate_pair_too(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - in the words of either parser
+        loads(data)
 
 
 @given(VALUES)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from palimpsest.domain import Json
 from palimpsest.domain.errors import WireError
+from palimpsest.wire.values import loads
 
 MAX_BODY_BYTES = 32 * 1024 * 1024  # a larger request passes without memory: reading it takes too long
 
@@ -15,8 +14,8 @@ MAX_BODY_BYTES = 32 * 1024 * 1024  # a larger request passes without memory: rea
 def read_object(body: bytes) -> Json:
     """The JSON object that a body is; `WireError`: it is something else."""
     try:
-        raw = orjson.loads(body)
-    except orjson.JSONDecodeError as cause:
+        raw = loads(body)
+    except ValueError as cause:
         raise WireError(f"reading the request body: {cause}") from cause
     if not isinstance(raw, dict):
         raise WireError("reading the request body: not a JSON object")
@@ -26,8 +25,8 @@ def read_object(body: bytes) -> Json:
 def object_in(payload: bytes) -> Json:
     """The JSON object that a piece of an answer is; an empty one where it is something else."""
     try:
-        heard = orjson.loads(payload)
-    except orjson.JSONDecodeError:
+        heard = loads(payload)
+    except ValueError:
         return {}
     return heard if isinstance(heard, dict) else {}
 

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
-import orjson
-
 from palimpsest.domain import Chat, Json, Layout, Message, PersistentList
 from palimpsest.domain.frozen import frozen
 from palimpsest.wire.json_scan import scan, skip_space
+from palimpsest.wire.values import loads
 
 OPENING_BYTES = 64  # of an element: tells those that could be the same
 SEARCHED = 4  # comparisons for each element of the other body, at most: thousands of results may begin alike
@@ -123,8 +122,8 @@ def known_body(body: bytes, before: Chat, listed: str, folds: bool, does_repeat:
         body[start + first : start + last] for (first, last), origin in zip(spans, origins, strict=True) if origin < 0
     ]
     try:
-        values = iter(orjson.loads(b'{"":[%b]}' % b",".join(new))[""])
-    except orjson.JSONDecodeError:
+        values = iter(loads(b'{"":[%b]}' % b",".join(new))[""])
+    except ValueError:
         return None
     rest = [next(values) if origin < 0 else elements[origin] for origin in origins]
     if next(values, None) is not None or not (same or rest):
@@ -265,7 +264,7 @@ def _outside(head: bytes, tail: bytes, listed: str) -> Json | None:
     """The fields of a body beside its list; None where that is in doubt."""
     shell = head + tail
     try:
-        outside = orjson.loads(shell)
+        outside = loads(shell)
         found = _members(shell.decode(), listed)
     except (ValueError, IndexError, RecursionError):
         return None

@@ -1,5 +1,5 @@
 """
-JSON values of any depth: written, measured, and changed text by text.
+JSON values of any depth: read, written, measured, and changed text by text.
 
 Clients may nest a thousand levels in a field that nobody reads. Nothing here calls itself for each level, which Python
 allows a thousand times in all.
@@ -32,6 +32,23 @@ def dumps(value: Any) -> str:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # deeper than 254, or half a surrogate pair
         return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", "".join(_written(value)))
+
+
+def loads(data: bytes) -> Any:
+    """
+    The value of a JSON text; `ValueError`: it is none.
+
+    Half a surrogate pair, which a program leaves that cuts an emoji in two, is replaced: nothing else is lost for it.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        if b"\\u" not in data:
+            raise
+    try:
+        return orjson.loads(_SURROGATE.sub("\ufffd", json.dumps(json.loads(data), ensure_ascii=False)))
+    except RecursionError as cause:
+        raise ValueError("it is nested too deeply") from cause
 
 
 def chars_of(value: Any) -> int:

@@ -6,7 +6,6 @@ A part that cannot be read is named and passed over; the rest of its file is sti
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from palimpsest.domain.portable_turn import ForgottenFact, PortableTurn
 from palimpsest.features.transfer import claude_account, claude_code, codex, lines, openai_account
 from palimpsest.features.transfer.files import UNREADABLE, File, files_in
 from palimpsest.features.transfer.trees import Tree, turns_of
+from palimpsest.wire.values import loads
 
 LOOKED_AT_LINES = 100  # for a known format; then the file is refused: sessions begin with titles and snapshots
 LOOKED_AT_BYTES = 16 << 20  # likewise: a few bytes that are compressed may be gigabytes without a line feed
@@ -168,15 +168,9 @@ def _session(file: File, line: bytes, number: int, stream: BinaryIO, found: Read
 
 
 def _parsed(data: bytes) -> Any:
-    """The JSON of a line; half a surrogate pair is replaced."""
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError as cause:
-        if b"\\u" not in data:
-            raise WireError(f"not JSON: {cause}") from cause
-    try:  # half a surrogate pair, where a program has cut an emoji: nothing else of it is lost
-        return orjson.loads(json.dumps(json.loads(data), ensure_ascii=False).encode(errors="replace"))
-    except (ValueError, RecursionError) as cause:
+        return loads(data)
+    except ValueError as cause:
         raise WireError(f"not JSON: {cause}") from cause
 
 
