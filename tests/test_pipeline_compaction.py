@@ -141,6 +141,13 @@ def test_what_stands_last_is_not_quoted_a_second_time(caller: Caller, upstream: 
     assert memory_in(upstream.received[-1].json).count(last) == 1
 
 
+def test_what_stands_last_in_a_compaction_is_not_quoted_behind_it(caller: Caller, upstream: ScriptedUpstream) -> None:
+    item = item_of(by_trigger(caller, talk(caller, 3)))
+    caller.proxy.settle()
+    caller.send([item, user(BOAT)])
+    assert upstream.received[-1].body.count(FERRY.encode()) == 1
+
+
 def test_the_provider_sees_the_same_bytes_at_each_later_request_and_after_a_restart(
     own_proxy: Proxy, upstream: ScriptedUpstream, key: str
 ) -> None:

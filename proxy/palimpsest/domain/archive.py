@@ -67,7 +67,7 @@ class Turn:
     created_at: float
     block: Block | None = None
     anchor: int = -1  # position of the message that carries the block
-    quotes: tuple[int, ...] = ()  # positions of its own new messages that the block quotes as well
+    quotes: tuple[tuple[int, bool], ...] = ()  # positions of its own messages that the block quotes as well; if whole
     replaces_blocks: bool = False  # a restore at the cap sheds the older blocks of this conversation
     compactions: int = 0
     lost: tuple[int, ...] = ()  # occurrences that this request's compaction took away

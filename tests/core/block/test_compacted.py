@@ -31,13 +31,13 @@ def test_the_last_messages_are_those_that_the_client_does_not_keep() -> None:
     said = [message("assistant", "First."), message("user", "Go on."), message("system", "Be brief.")]
     lines, places = last_messages([*said, message("assistant", "Second."), message("tool", "Done.")], NEVER)
     assert lines == "last-assistant: First.\nlast-assistant: Second.\nlast-tool: Done.\n"
-    assert places == (0, 3, 4)
+    assert places == ((0, True), (3, True), (4, True))
 
 
 def test_the_newest_come_first_into_little_room_and_long_ones_keep_both_ends() -> None:
     long = "begins " + "x" * NEVER + " ends"
     lines, places = last_messages([message("assistant", long), message("assistant", long)], 1_000)
-    assert places == (1,)
+    assert places == ((1, False),)
     assert lines.startswith("last-assistant: begins ") and lines.endswith(" ends\n") and len(lines) < 1_000
     assert last_messages([message("assistant", long)], 10) == ("", ())
 

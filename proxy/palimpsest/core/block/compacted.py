@@ -27,6 +27,9 @@ ACCOUNT_SHARE, LAST_SHARE = 0.4, 0.2  # of the room; quotes take the rest
 LAST_MESSAGE_CHARS = 900  # of one of the last messages: what a tool said at length is read again if need be
 QUOTE_CHARS = 600  # as of a restore
 
+Places = tuple[tuple[int, bool], ...]
+"""Indexes of messages in a block, and whether each stands there whole."""
+
 
 def room_chars(window_tokens: int) -> int:
     """The most characters of a block that stands in for a compacted history."""
@@ -39,7 +42,7 @@ def quotes_budget(chars: int, account: Account | None, last: str) -> Budget:
     return Budget(max(left, 0), QUOTE_CHARS)
 
 
-def last_messages(messages: Sequence[Message], chars: int, keeps_users: bool = True) -> tuple[str, tuple[int, ...]]:
+def last_messages(messages: Sequence[Message], chars: int, keeps_users: bool = True) -> tuple[str, Places]:
     """
     The newest messages of a history, as lines of a block.
 
@@ -47,22 +50,22 @@ def last_messages(messages: Sequence[Message], chars: int, keeps_users: bool = T
         keeps_users: the client keeps what the user said, so that it is left out.
 
     Returns:
-        The lines, and the indexes of the messages in them.
+        The lines, and which messages are in them.
     """
     lines: list[str] = []
-    places: list[int] = []
+    places: list[tuple[int, bool]] = []
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
         if (keeps_users and message.role == "user") or message.is_instruction or message.opaque:
             continue
         if not (text := readable(message.text, message.calls).strip()):
             continue
-        line = quotation(f"last-{message.role}", _shortened(text))
+        line = quotation(f"last-{message.role}", shown := _shortened(text))
         if len(line) > chars:
             break
         chars -= len(line)
         lines.append(line)
-        places.append(at)
+        places.append((at, shown == text))
     return "".join(reversed(lines)), tuple(reversed(places))
 
 

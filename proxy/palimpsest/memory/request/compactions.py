@@ -20,6 +20,7 @@ from palimpsest.core.archive.chunking import tags
 from palimpsest.core.block.compacted import (
     ACCOUNT_SHARE,
     LAST_SHARE,
+    Places,
     compacted,
     last_messages,
     quotes_budget,
@@ -193,14 +194,12 @@ class Compactions:
             await asyncio.sleep(LOOK_SECONDS * is_fresh)
         return None
 
-    async def _compacted(
-        self, decision: Decision, window_tokens: int, keeps_users: bool
-    ) -> tuple[Block, tuple[int, ...]]:
+    async def _compacted(self, decision: Decision, window_tokens: int, keeps_users: bool) -> tuple[Block, Places]:
         """What stands for a history, and which of the request's own messages it quotes."""
         chat, tenant, lineage = decision.reading.chat, decision.diagnosis.speaker.tenant, decision.lineage
         conversation = lineage.parent if lineage.role is Role.SIDE else decision.conversation
         chars, last = room_chars(window_tokens), ""
-        places: tuple[int, ...] = ()
+        places: Places = ()
         is_stored = bool(conversation)
         if not (is_stored and await self._journal.is_partly_erased(tenant, conversation)):
             last, places = last_messages(chat.messages, int(chars * LAST_SHARE), keeps_users)
@@ -215,7 +214,7 @@ class Compactions:
             conversation=conversation,
             text=seen[-1] if seen else "",
             lost=await self._journal.occurrences(tenant, conversation),
-            visible_fulls=frozenset(decision.reading.prints[at].full for at in (*kept, *places)),
+            visible_fulls=frozenset(decision.reading.prints[at].full for at in (*kept, *dict(places))),
             named=frozenset(tag for text in seen for tag in tags(text)),
             without_cleared=True,
             wishes=WISHES_UNASKED,

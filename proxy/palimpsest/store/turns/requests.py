@@ -586,8 +586,10 @@ def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> Non
         block = r.turn.block
         anchor = r.occurrence_at(r.turn.anchor) if block else None
         if block is not None and anchor is not None:
-            own = filter(None, map(r.occurrence_at, r.turn.quotes))
-            block = replace(block, mentions=(*block.mentions, *own))
+            own = {at: is_whole for place, is_whole in r.turn.quotes if (at := r.occurrence_at(place))}
+            whole = [at for at, is_whole in own.items() if is_whole]
+            mentions = tuple(at for at in (*block.mentions, *own) if at not in whole)
+            block = replace(block, occurrences=(*block.occurrences, *whole), mentions=mentions)
             said = (block.kind, block.text, block.role, block.tokens, _sources(block), dumps(block.facts))
             rows.append((anchor, r.tenant, r.conversation, r.number, *said))
     transaction.write(
