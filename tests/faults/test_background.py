@@ -141,6 +141,10 @@ def test_data_folder_that_is_removed_is_made_anew(talk: Conversation, upstream: 
     until(lambda: proxy.ready()["store"] == "ready", "the store to recover")
     proxy.settle()
     assert "The second shelf was empty, and nobody could say why." in stored_texts(proxy.data)
+    proxy.stop()
+    proxy.start()
+    assert_flows(talk, upstream, "And the third shelf was empty, too.")
+    assert proxy.ready()["store"] == "ready", "the secret is the one that the database was made with"
 
 
 def test_database_of_another_program_in_its_place_is_left_alone(talk: Conversation, upstream: ScriptedUpstream) -> None:

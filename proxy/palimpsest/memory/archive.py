@@ -44,6 +44,7 @@ class Archive:
         *,
         secret: Callable[[], bytes] = lambda: b"",
         keeps_to_secret: bool = False,
+        on_replaced: Callable[[], None] = lambda: None,
         current: Callable[[], Policy] | None = None,
         assistants: Assistants | None = None,
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
@@ -54,6 +55,7 @@ class Archive:
             policy: its `data` is the folder.
             secret: under which names are hashed; read when something needs it.
             keeps_to_secret: whether to refuse a database that was written with another one.
+            on_replaced: as of `engine_of`.
             current: the policy in force when it is called; None: always `policy`.
             assistants: language models that help memory; None: none do.
             embed_aside: embeds what was said last; see `Recall`.
@@ -69,7 +71,7 @@ class Archive:
         self.embedder = embedder
         self.database = engine_of(
             *(policy.data, policy.archive.synchronous, policy.store.url, policy.store.password_file),
-            on_replaced=lambda: counts.fault("database_replaced"),
+            on_replaced=on_replaced,
             secret=secret if keeps_to_secret else None,
         )
         self.journal = Journal(self.database)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 from palimpsest.domain import AssistRole, Mode, Turn
-from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Assistant, Clock, Counts, Retriever, Tracer
 from palimpsest.domain.word_cache import forget_words
@@ -46,6 +46,7 @@ from palimpsest.memory.traffic import Traffic
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import refuse_network_file_system
 from palimpsest.store.operation import changes
+from palimpsest.store.operation.secret import SECRET_ENV, keep_secret
 from palimpsest.telemetry.tracing import NO_TRACER
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class MemoryService:
             embed_aside=self.model.embed_aside,
             secret=lambda: secret,
             keeps_to_secret=True,
+            on_replaced=self._replaced,
             current=lambda: self.policy,
             assistants=self,
         )
@@ -400,6 +402,13 @@ class MemoryService:
 
     async def _forget(self) -> None:
         forget_words((self.model.forget, self.recent.forget, self.archive.forget))
+
+    def _replaced(self) -> None:
+        """Count it, and put back the secret: where it went with the database, the next start would make another one."""
+        self.counts.fault("database_replaced")
+        if not self.environment.get(SECRET_ENV):
+            with suppress(PolicyError):  # whoever makes the database anew says why the folder cannot be used
+                keep_secret(self.policy.data, self._secret)
 
     async def _load_tokens(self) -> None:
         """Load the tokenizers; without them requests pass without memory."""

@@ -48,7 +48,8 @@ class SecretMark:
             raise MemoryFault(
                 f"{doing}: it was written with another secret, with this one nothing in it is found: put the file "
                 "`secret` of the data folder that it was written from into this one, or set PALIMPSEST_SECRET to the "
-                "same value for all that use it; where that is lost, `palimpsest export` still reads it"
+                "same value for all that use it; stop other proxies on this folder that are older than its file "
+                "`secret`; where the secret is lost, `palimpsest export` still reads the database"
             )
         return bool(found)
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from palimpsest.domain.errors import PolicyError
+from palimpsest.store.data_dir import make_folder
 
 SECRET_ENV = "PALIMPSEST_SECRET"
 FILE_NAME = "secret"
@@ -49,11 +50,12 @@ def load_secret(data: Path, environment: Mapping[str, str]) -> bytes:
 
 def keep_secret(data: Path, secret: bytes) -> None:
     """
-    Put this secret into an existing folder, unless one is there.
+    Put this secret into a folder, which is made if need be, unless one is there.
 
     Raises:
         PolicyError: it cannot be written.
     """
+    make_folder(data)
     file = data / FILE_NAME
     try:
         if not file.exists():
