@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from palimpsest.memory.recall.eligibility import among, first_of_equals
+from palimpsest.domain import Query
+from palimpsest.memory.recall.eligibility import among, first_of_equals, without_rejected
 
-from tests.core.shelves import shelf
+from tests.core.shelves import NOW, shelf
 
 
 def test_of_what_is_said_again_and_again_the_first_is_chosen_and_then_what_else_there_is() -> None:
@@ -21,3 +22,17 @@ def test_wanted_values_are_found_among_many_whatever_bits_they_end_in() -> None:
     values = np.random.default_rng(0).integers(-(2**62), 2**62, 5000)
     wanted = [*values[::50].tolist(), int(values[1]) ^ (1 << 40), 7]
     assert among(values, wanted).tolist() == np.isin(values, wanted).tolist()
+
+
+def test_the_answer_to_a_first_message_that_is_sent_again_is_left_out_unless_its_user_went_on_or_it_is_old() -> None:
+    said = ["Which hotel?", "The Alecrim."]
+    table = shelf(
+        [*said, *said, "I take it.", *said, "Of Lisbon.", *said],
+        conversations=[1, 1, 2, 2, 2, 3, 3, 4, 4, 4],
+        users=[0, 2, 4, 5, 7, 8],
+        created_at=[NOW] * 5 + [NOW - 9] * 2 + [NOW] * 3,
+    )
+    table = replace(table, fulls=np.array([7, 8, 7, 8, 9, 7, 8, 6, 7, 8]))
+    query = Query("tenant", "c-5", "Which hotel?", visible_fulls=frozenset({7}))
+    assert np.flatnonzero(~without_rejected(table, query, 5, NOW - 1)).tolist() == [1]
+    assert without_rejected(table, query, 1, NOW - 1).all(), "its own conversation knows which branch it is"

@@ -190,6 +190,19 @@ async def test_what_the_model_still_sees_does_not_come_even_from_elsewhere(recal
     assert (await recall.recall(seen, 10)).candidates == ()
 
 
+async def test_a_first_message_that_is_sent_again_does_not_bring_the_answer_that_it_got(
+    recall: Recall, past: Past
+) -> None:
+    answered = "The harvest festival in Lisbon begins on 3 October."
+    await past.say(FESTIVAL, answered, conversation="c-2", user="lena")
+    await past.say("Hello.", conversation="c-1", user="lena")
+    await past.index()
+    other = ask(FESTIVAL, frozenset(), reach=Reach.USER, user="lena", visible_fulls=frozenset({7}))
+    assert answered in texts(await recall.recall(other, 10))
+    again = replace(other, visible_fulls=frozenset({print_of("acme", user(FESTIVAL)).full}))
+    assert texts(await recall.recall(again, 10)) == []
+
+
 @pytest.mark.parametrize("query", [FESTIVAL, ""], ids=["asked", "nobody asks"])
 async def test_a_memory_knows_what_it_follows_in_its_conversation(recall: Recall, past: Past, query: str) -> None:
     first, second = await past.say(*TALK[:2])

@@ -36,6 +36,26 @@ def uncleared_passages(table: PassageTable, cleared: Mapping[int, int]) -> Bools
     return kept
 
 
+def without_rejected(table: PassageTable, query: Query, own: int, since: float) -> Bools:
+    """
+    Which passages are no answer that its user, it seems, has rejected: the message that it answers is sent again now.
+
+    That is so where the message began its conversation and the user has said nothing more there. Most clients send no
+    id, so that making a first answer again begins another conversation.
+
+    Args:
+        since: Unix seconds; whoever asks the same later begins anew, and may want what was answered.
+    """
+    kept = np.ones(len(table), np.bool_)
+    recent = np.flatnonzero((table.created_at > since) & (table.conversations != own))
+    conversations, occurrences = table.conversations[recent], table.occurrences[recent]
+    for row in recent[(table.before[recent] < 0) & among(table.fulls[recent], query.visible_fulls)]:
+        behind = recent[(conversations == table.conversations[row]) & (occurrences > table.occurrences[row])]
+        if not table.users[behind].any():
+            kept[behind] = False
+    return kept
+
+
 def lost_passages(table: PassageTable, query: Query, own: int) -> Bools:
     """Which passages this conversation lost and no visible message or block repeats: (n,)."""
     lost = np.zeros(len(table), np.bool_)

@@ -42,12 +42,18 @@ from palimpsest.core.recall.ranking import (
 from palimpsest.core.recall.relevance import Relevance, relevance
 from palimpsest.core.recall.small_loss import small_loss
 from palimpsest.core.recall.utterance import read_utterance
-from palimpsest.domain import Account, Candidate, Memory, Query, Recalled
+from palimpsest.domain import Account, Candidate, Memory, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Embedder, LookupCounts, Vectors
 from palimpsest.memory.index.full_text import find_ahead, find_each
 from palimpsest.memory.index.passage_tables import PassageTables
-from palimpsest.memory.recall.eligibility import eligible_passages, first_of_equals, lost_passages, uncleared_passages
+from palimpsest.memory.recall.eligibility import (
+    eligible_passages,
+    first_of_equals,
+    lost_passages,
+    uncleared_passages,
+    without_rejected,
+)
 from palimpsest.memory.recall.fresh_passages import EmbedAside, FreshPassages
 from palimpsest.memory.recall.lost_work import (
     account_of,
@@ -73,6 +79,7 @@ NOTHING_STORED = "nothing is stored that recall may look at"
 NAMED_CHARS = 120
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 CLEARED_SECONDS = 3600.0  # that a cleared conversation stays out of others: the task that it was cleared for
+REPEAT_SECONDS = 3600.0  # within which a message that is sent again is another attempt at its answer
 EVERY_KIND = len(RecallPolicy().kinds)
 ORDERS: Mapping[str, dict[str, Any]] = {
     "fitted": {},
@@ -268,6 +275,8 @@ class Recall:
         cleared = marks(ask) if query.without_cleared else {}
         kept = uncleared_passages(table, cleared)
         eligible, lost = eligible_passages(table, query, own), lost_passages(table, query, own)
+        if query.visible_fulls and query.reach is not Reach.CONVERSATION:
+            eligible &= without_rejected(table, query, own, now - REPEAT_SECONDS)
         if len(chosen.kinds) < EVERY_KIND or chosen.reinforcement:
             eligible, asked = _restricted(ask, scope, table, chosen, eligible, asked)
         return scope, table, *((eligible, lost) if kept is None else (eligible & kept, lost & kept)), asked
