@@ -246,6 +246,7 @@ class Journal:
             lost=tuple(dict.fromkeys((*(before.lost if before else ()), *turn.lost))),
             cut=turn.cut.stored({position: row[2] for position, row in placed.items()}),
             restored_at=placed.get(turn.restored_at, (0, 0, 0))[2],
+            is_named=turn.is_named,
         )
 
     def _with_blocks(self, head: Head) -> Head:

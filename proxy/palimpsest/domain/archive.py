@@ -87,6 +87,7 @@ class Turn:
     cost: Cost | None = None  # as far as it is known before the answer; None: nobody counts, as of what is imported
     reminders: tuple[int, ...] = ()  # passages in the block because somebody asked for them
     cut: NewCut = NewCut()  # what does not go upstream of its messages, nor of those that follow
+    is_named: bool = False  # as of `Head`
 
     @property
     def length(self) -> int:

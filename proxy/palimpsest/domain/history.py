@@ -119,6 +119,7 @@ class Head:
     blocks: tuple[StoredBlock, ...] = ()  # said in the conversation and still to be said again, in journal order
     tokens: int = 0  # of all of it, blocks and tools included, as the upstream counted or as we did; 0 unknown
     cut: Cut = Cut()  # what does not go upstream of its messages
+    is_named: bool = False  # our own header names the conversation: by that name alone it is continued
 
     def index_of(self, occurrence: int) -> int | None:
         """Where an occurrence stands in the history; None: nowhere. As a rule they rise."""

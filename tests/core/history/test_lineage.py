@@ -196,6 +196,18 @@ def test_conversation_that_the_caller_names_is_no_other_one_whatever_they_share(
         assert client.ask("And now?", prose(30, "now")).conversation == home
 
 
+def test_conversation_that_the_caller_names_is_not_continued_by_who_does_not_name_it():
+    core = Core()
+    same = ("Hello.", prose(30, "the same greeting"))
+    named, other = Client(core, headers={"x-palimpsest-conversation": "alice-1"}), Client(core)
+    home = named.ask(*same).conversation
+    other.messages += named.messages[len(other.messages) :]
+    verdict = other.ask("My own business.", prose(30, "business"))
+    assert verdict.event is Event.START and verdict.conversation != home
+    assert other.ask("Go on.").conversation == verdict.conversation
+    assert named.ask("Go on.").conversation == home
+
+
 def test_answer_leads_back_when_the_client_leaves_its_thoughts_out():
     client = Client(Core())
     home = client.ask("Why?", f"<think>{prose(200, 'thought')}</think>\n\n{prose(40, 'answer')}").conversation

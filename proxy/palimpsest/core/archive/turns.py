@@ -93,6 +93,7 @@ def turn_of(
         cost=_cost(decision),
         reminders=decision.reminders,
         cut=decision.window_cut,
+        is_named=speaker.names_conversation or (head is not None and head.is_named),
     )
 
 

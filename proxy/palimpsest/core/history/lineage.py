@@ -26,7 +26,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from palimpsest.core.history.alignment import PHRASE_HITS, WHOLE_HITS, alignments, closest, nearest
+from palimpsest.core.history.alignment import PHRASE_HITS, WHOLE_HITS, Aligned, alignments, closest, nearest
 from palimpsest.core.history.changes import AppendOnlyChanges, Changes
 from palimpsest.core.history.events import event_of
 from palimpsest.core.history.link_keys import ECHO_CHARS, LONG_CHARS, NEWEST_CLUES, counted_calls, opaque_prints
@@ -87,7 +87,8 @@ def trace(
         head, kept, ambiguous = held_head(links, list(heads.values())), (-1,) * len(history), False
         shape = inherited(chat, shape, head)
     else:
-        head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo, counted_calls(history, key))
+        reached = (links, aligned) if speaker.names_conversation else _unnamed(links, aligned)
+        head, kept, ambiguous = closest(history, prints, shape, *reached, echo, counted_calls(history, key))
     if head is not None and intent.lone and _is_handed_out(head, prints, kept, further.links):
         head, kept, ambiguous = None, (), False
     near, quotes = (head, not chat.held and max(kept, default=0) < 0) if head else nearest(links, aligned)
@@ -207,6 +208,13 @@ def _only_named(links: Sequence[Link], heads: Mapping[int, Head]) -> tuple[tuple
     named = {link.conversation for link in links if link.kind in NAMING}
     kept = tuple(link for link in links if link.conversation in named or link.kind is LinkKind.TASK)
     return kept, {turn: head for turn, head in heads.items() if head.conversation in named}
+
+
+def _unnamed(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Sequence[Link], Sequence[Aligned]]:
+    """The same without what leads to conversations that our own header names: a request without it continues none."""
+    named = {head.conversation for head, _ in aligned if head.is_named}
+    others = [one for one in aligned if one[0].conversation not in named]
+    return [link for link in links if link.conversation not in named], others
 
 
 def _is_handed_out(head: Head, prints: Sequence[Fingerprint], kept: Sequence[int], links: Sequence[Link]) -> bool:

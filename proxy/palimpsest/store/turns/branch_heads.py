@@ -129,6 +129,7 @@ def to_state(turn: Turn, request_length: int, restored_at: int, cut: Cut = NO_CU
     """
     return orjson.dumps(
         ({"cut": cut} if cut else {})
+        | ({"is_named": True} if turn.is_named else {})
         | {
             "role": turn.role,
             "event": turn.event,
@@ -167,6 +168,7 @@ def head_of(row: Row, blocks: tuple[StoredBlock, ...]) -> Head:
         blocks=blocks,
         tokens=said.get("tokens", 0),
         cut=_cut_of(said["cut"]) if said.get("cut") else NO_CUT,
+        is_named=said.get("is_named", False),
     )
 
 
