@@ -116,6 +116,18 @@ def test_half_an_emoji_in_an_old_message_leaves_memory_on(proxy: Proxy, key: str
     assert notes == [("start", "calm"), ("append", "calm")]
 
 
+def test_names_with_signs_that_no_database_takes_cost_no_turn(own_proxy: Proxy, upstream: ScriptedUpstream) -> None:
+    own_proxy.start()
+    upstream.script = lambda _: "fine"
+    names = {"user": "a\0b", "model": "m\0n", "metadata": {"user_id": "e\0f"}}
+    for path, listed in ((CHAT, "messages"), ("/v1/responses", "input"), ("/v1/messages", "messages")):
+        body = orjson.dumps({listed: [{"role": "user", "content": "hi\0there"}], "max_tokens": 9, **names})
+        assert request(own_proxy.port, "POST", path, body, as_headers("sk-one", {})).status == 200
+    own_proxy.settle()
+    assert own_proxy.ready()["reasons"] == [] and own_proxy.metric("palimpsest_turns_lost_total") == 0
+    assert len(own_proxy.get("/memory/v1/conversations").json["conversations"]) == 3
+
+
 def long_history(count: int) -> list[Json]:
     roles = ("user", "assistant")
     return [{"role": roles[n % 2], "content": f"message {n} of a very long history"} for n in range(count)]

@@ -16,6 +16,7 @@ from palimpsest.core.recall.diagnosis import newest_human, newly_lost
 from palimpsest.core.recall.human_text import is_unspoken
 from palimpsest.domain import Cost, HeadFlag, LinkKind, Message, NewCut, NewMessage, ParentListing, Role, Turn
 from palimpsest.wire.message import bytes_of
+from palimpsest.wire.storage_codec import storable
 from palimpsest.wire.values import chars_of
 
 
@@ -69,7 +70,7 @@ def turn_of(
         parent_conversation=lineage.parent,
         shape=decision.shape,
         links=_links(decision, _in_history(places, added), rules),
-        model=decision.shape.model,
+        model=storable(decision.shape.model),
         user=speaker.user,
         scope=speaker.scope,
         created_at=created_at,

@@ -22,6 +22,7 @@ from palimpsest.core.redaction.formats import LONG_CHARS, Format, long_formats, 
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.pieces import pieces
+from palimpsest.wire.storage_codec import storable
 
 Span = tuple[int, int, str]
 """Characters `start` to `stop` are a credential of a kind."""
@@ -83,7 +84,7 @@ def redacted_name(name: str, key: bytes) -> str:
 
 def stored_name(name: str, key: bytes, redacts: bool) -> str:
     """A name in the form in which it is stored, and compared with what is stored; "" stays so."""
-    return redacted_name(name, key) if name and redacts else name
+    return storable(redacted_name(name, key) if name and redacts else name)
 
 
 @word_cache(REMEMBERED_NAMES)

@@ -126,6 +126,14 @@ async def test_rows_are_written_once_each_and_in_order_however_many_there_are(se
     await database.close()
 
 
+async def test_a_text_that_holds_nul_is_written_and_found_without(server: Server) -> None:
+    database = Database(server.new_database("empty"))
+    await database.open()
+    await database.write([("INSERT INTO tenant(id, name) VALUES (?, ?)", [(1, "a\0b")])])
+    assert await database.read("SELECT name FROM tenant WHERE name = ?", ("a\0b",)) == [("a b",)]
+    await database.close()
+
+
 async def test_behind_a_pooler_processes_do_not_mistake_each_others_statements(pooled: list[Database]) -> None:
     """Each asks in an order of its own, so that a statement that was prepared under a name would be another one."""
     sums = [f"SELECT CAST({number} AS BIGINT) + CAST(? AS BIGINT)" for number in range(8)]

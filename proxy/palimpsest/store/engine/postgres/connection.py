@@ -52,6 +52,13 @@ SEE = b"SELECT see_tenants(CAST($1 AS TEXT[]), $2 = 1)"
 IDS = "SELECT CAST(? AS TEXT), nextval(CAST(? AS regclass)) FROM generate_series(1, ?)"
 
 
+class _TextDumper(Dumper):
+    """No text holds NUL, as no message does (`wire/storage_codec.storable`): a model's name may."""
+
+    def dump(self, obj: str) -> bytes:
+        return obj.replace("\0", " ").encode()
+
+
 class _BoolDumper(Dumper):
     """Columns of both engines hold 0 and 1."""
 
@@ -190,6 +197,7 @@ def adapt(adapters: AdaptersMap) -> None:
     """Let values be what they are on the other engine."""
     adapters.register_dumper(int, Int8Dumper)
     adapters.register_dumper(bool, _BoolDumper)
+    adapters.register_dumper(str, _TextDumper)
     adapters.register_loader("numeric", _NumberLoader)
 
 
