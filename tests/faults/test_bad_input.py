@@ -12,7 +12,7 @@ from palimpsest.domain import Json
 from palimpsest.evaluation.scripted import Reply, ScriptedUpstream, error_body
 from palimpsest.wire.json_body import MAX_BODY_BYTES
 
-from tests.running import Proxy, as_headers, request
+from tests.running import Proxy, as_headers, request, until
 
 pytestmark = pytest.mark.slow
 
@@ -126,6 +126,20 @@ def test_names_with_signs_that_no_database_takes_cost_no_turn(own_proxy: Proxy, 
     own_proxy.settle()
     assert own_proxy.ready()["reasons"] == [] and own_proxy.metric("palimpsest_turns_lost_total") == 0
     assert len(own_proxy.get("/memory/v1/conversations").json["conversations"]) == 3
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/responses", "/v1/messages"])
+def test_counts_of_tokens_that_no_database_takes_cost_no_turn(
+    proxy: Proxy, key: str, upstream: ScriptedUpstream, path: str
+) -> None:
+    names = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "cache_read_input_tokens")
+    counted = orjson.dumps({"usage": dict.fromkeys(names, 2**63), "choices": [{"message": {"content": "fine"}}]})
+    upstream.script = lambda _: Reply(body=counted)
+    listed = [{"role": "user", "content": f"How many tokens is this for {path}?"}]
+    body = orjson.dumps({"model": "gpt-4o", "messages": listed, "input": listed, "max_tokens": 2**63})
+    turn = request(proxy.port, "POST", path, body, as_headers(key, {})).said("turn")
+    until(lambda: proxy.get(f"/memory/v1/turns/{turn}").status == 200, "the turn to be stored")
+    assert proxy.metric("palimpsest_turns_lost_total") == 0
 
 
 def long_history(count: int) -> list[Json]:

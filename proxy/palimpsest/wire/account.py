@@ -12,7 +12,7 @@ from typing import Any
 
 from palimpsest.domain import Json
 from palimpsest.domain.frozen import frozen
-from palimpsest.wire.json_body import object_in
+from palimpsest.wire.json_body import object_in, token_count
 
 # Of a stream only the first event and those that tell something are parsed: a hundredth of it.
 _TELLS = re.compile(rb'"usage"\s*:\s*\{|"(?:finish|stop)_reason"\s*:\s*"|"type"\s*:\s*"response\.(?:comp|inc|fail)')
@@ -85,4 +85,4 @@ def _first_object(usage: Json, *names: str) -> Json:
 
 
 def _count(usage: Json, *names: str) -> int | None:
-    return next((usage[name] for name in names if type(usage.get(name)) is int and usage[name] >= 0), None)
+    return next((count for name in names if (count := token_count(usage.get(name))) is not None), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from palimpsest.domain import Json
-from palimpsest.wire.json_body import object_in
+from palimpsest.wire.json_body import object_in, token_count
 
 SAID_ONCE = frozenset({"role", "id", "type", "name"})  # some providers repeat them in every chunk
 
@@ -25,8 +25,8 @@ def assemble(payloads: Iterable[bytes]) -> tuple[Json | None, int | None]:
     for payload in payloads:
         heard = object_in(payload)
         usage = heard.get("usage")
-        if isinstance(usage, dict) and type(usage.get("prompt_tokens")) is int:
-            prompt_tokens = usage["prompt_tokens"]
+        if isinstance(usage, dict) and (count := token_count(usage.get("prompt_tokens"))) is not None:
+            prompt_tokens = count
         choices = heard.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and choice.get("index", 0) == 0:

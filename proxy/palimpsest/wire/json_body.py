@@ -8,6 +8,7 @@ from palimpsest.domain import Json
 from palimpsest.domain.errors import WireError
 from palimpsest.wire.values import loads
 
+MOST_TOKENS = 2**40  # more than any model reads, and the sum of millions of them is a number that databases take
 MAX_BODY_BYTES = 32 * 1024 * 1024  # a larger request passes without memory: reading it takes too long
 
 
@@ -33,4 +34,9 @@ def object_in(payload: bytes) -> Json:
 
 def positive(value: Any) -> int | None:
     """A limit that the client sets, None where it sets none that makes sense."""
-    return value if type(value) is int and value > 0 else None
+    return token_count(value) or None
+
+
+def token_count(value: Any) -> int | None:
+    """A number of tokens that somebody tells, None where it makes no sense."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None

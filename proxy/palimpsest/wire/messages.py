@@ -16,7 +16,7 @@ import orjson
 from palimpsest.domain import Api, Chat, Completion, Insertion, Json, Message
 from palimpsest.domain.errors import WireError
 from palimpsest.wire.assembly import grow, settled
-from palimpsest.wire.json_body import object_in, positive, read_object
+from palimpsest.wire.json_body import object_in, positive, read_object, token_count
 from palimpsest.wire.layout import OUTSIDE, KnownBody
 from palimpsest.wire.message import compacted, is_aside, objects, read_message, text_of
 from palimpsest.wire.splice import Form, add
@@ -191,7 +191,7 @@ def _count(tokens: dict[str, int], said: Json) -> None:
     """Take the larger count of prompt tokens: some providers tell it at the beginning, some at the end."""
     usage = said.get("usage")
     for name in READ_TOKENS:
-        if isinstance(usage, dict) and type(count := usage.get(name)) is int:
+        if isinstance(usage, dict) and (count := token_count(usage.get(name))) is not None:
             tokens[name] = max(count, tokens.get(name, 0))
 
 

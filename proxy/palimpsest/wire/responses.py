@@ -11,7 +11,7 @@ from typing import Any
 
 from palimpsest.domain import Api, Chat, Completion, Insertion, Json, Message, PersistentList
 from palimpsest.domain.errors import WireError
-from palimpsest.wire.json_body import object_in, positive, read_object
+from palimpsest.wire.json_body import object_in, positive, read_object, token_count
 from palimpsest.wire.layout import OUTSIDE, KnownBody
 from palimpsest.wire.message import is_opaque, objects, parts_by_id, read_message, text_of
 from palimpsest.wire.splice import Form, add
@@ -138,8 +138,8 @@ class _AnswerParts:
         if isinstance(output := response.get("output"), list):
             self._whole = output
         usage = response.get("usage")
-        if isinstance(usage, dict) and type(usage.get("input_tokens")) is int:
-            self.prompt_tokens = usage["input_tokens"]
+        if isinstance(usage, dict) and (count := token_count(usage.get("input_tokens"))) is not None:
+            self.prompt_tokens = count
 
     def _item(self, index: int) -> Json:
         """The output item of this index, with its streamed pieces joined where it has not come whole."""
