@@ -23,6 +23,16 @@ def test_headers_are_named_in_lower_case() -> None:
     assert request_of(None).named == {"user-agent": "café"}
 
 
+def test_a_header_is_read_as_utf_8_and_several_of_one_name_are_one_list() -> None:
+    sent = [
+        (b"X-Palimpsest-User", "Zoë 🦊".encode()),
+        (b"x-palimpsest-memory", b"off"),
+        (b"X-Palimpsest-Memory", b"on"),
+    ]
+    named = ReceivedRequest(sent, None, None).named
+    assert named == {"x-palimpsest-user": "Zoë 🦊", "x-palimpsest-memory": "off, on"}
+
+
 @pytest.mark.parametrize("body", NONE)
 def test_what_cannot_be_read_names_nothing(body: bytes | None) -> None:
     assert (request_of(body).fields, request_of(body).model) == ({}, "")

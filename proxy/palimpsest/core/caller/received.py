@@ -29,8 +29,8 @@ class ReceivedRequest:
 
     @cached_property
     def named(self) -> Mapping[str, str]:
-        """Lower-case names of headers to their values."""
-        return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self.headers}
+        """As `named_headers`."""
+        return named_headers(self.headers)
 
     @cached_property
     def json_object(self) -> Json:
@@ -49,3 +49,21 @@ class ReceivedRequest:
     def model(self) -> str:
         """The model that the body names, "" where it names none."""
         return text_of(self.fields.get("model"))
+
+
+def named_headers(headers: RawHeaders) -> dict[str, str]:
+    """
+    Lower-case names of headers to their values.
+
+    Values of one name are one list, as HTTP has it: a gateway in front that adds its own to the caller's would
+    else have one of the two win.
+    """
+    named: dict[str, str] = {}
+    for raw_name, raw in headers:
+        name = raw_name.decode("latin-1").lower()
+        try:
+            value = raw.decode()  # most programs send names of people so, and bodies name them so
+        except UnicodeDecodeError:
+            value = raw.decode("latin-1")
+        named[name] = f"{named[name]}, {value}" if name in named else value
+    return named

@@ -12,6 +12,7 @@ from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.credentials import is_nameless, secrets_of
 from palimpsest.core.caller.identity import identify
 from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.received import named_headers
 from palimpsest.core.redaction.redaction import stored_name
 from palimpsest.domain import RawHeaders, Speaker
 from palimpsest.settings.policy import Policy
@@ -34,7 +35,7 @@ class Speakers:
         key = self._keyring.find(headers)
         if self._keyring.refuses(headers, key):
             return None
-        named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        named = named_headers(headers)
         if key is not None and (key.users or key.scopes):
             return None  # a tool may name any conversation of the tenant
         speaker = identify(
