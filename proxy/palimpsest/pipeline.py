@@ -349,11 +349,12 @@ class Pipeline:
 
     async def _guarded(self, attempt: Attempt) -> Prepared:
         """The request to forward; never raises, whatever memory does."""
-        is_lost = False
+        is_lost, note = False, Note.FAULT
         try:
             return await self._remember(attempt)
         except WireError:  # what we cannot read, the upstream may: it will say so itself
             self._metrics.fault("unreadable")
+            note = Note.UNREADABLE
         except MemoryFault as fault:
             skipped("history", fault, self._metrics)
             is_lost = attempt.turn is None and not self._keeps_unlinked
@@ -364,7 +365,7 @@ class Pipeline:
             if attempt.late is not None:
                 self._unread.remove(attempt.late)
                 attempt.late.settle(attempt.turn, is_lost)
-        return untouched(attempt.arrival.body, Note.FAULT, await self._model(attempt.arrival))
+        return untouched(attempt.arrival.body, note, await self._model(attempt.arrival))
 
     async def _remember(self, attempt: Attempt) -> Prepared:
         """

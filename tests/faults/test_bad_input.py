@@ -100,8 +100,10 @@ def test_unreadable_bodies_are_counted(proxy: Proxy, key: str, upstream: Scripte
     upstream.script = lambda _: "fine"
     before = proxy.metric("palimpsest_faults_total")
     answered = request(proxy.port, "POST", CHAT, b"{this is not json", as_headers(key, {}))
-    assert answered.said("note") == "fault"
+    assert answered.said("note") == "unreadable"
     assert proxy.metric("palimpsest_faults_total") == before + 1
+    proxy.settle(vectors=False)
+    assert proxy.metric("palimpsest_turns_lost_total") == 0, "where turns wait for a server, too"
 
 
 def test_half_an_emoji_in_an_old_message_leaves_memory_on(proxy: Proxy, key: str, upstream: ScriptedUpstream) -> None:

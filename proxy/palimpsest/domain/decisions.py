@@ -26,6 +26,7 @@ class Note(StrEnum):
     AMBIGUOUS = "ambiguous"
     DEADLINE = "deadline"
     FAULT = "fault"
+    UNREADABLE = "unreadable"  # the body is no request that memory understands
     AWAY = "away"  # the machine that keeps the memory
     NO_TENANT = "no-tenant"
     WINDOW_FULL = "window-full"

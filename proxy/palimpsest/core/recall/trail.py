@@ -116,6 +116,7 @@ NOTES: Mapping[Note, tuple[str, str]] = {
         "see palimpsest doctor, and docs/scaling.md",
     ),
     Note.FAULT: ("memory failed; the log says why", "see palimpsest doctor and the log"),
+    Note.UNREADABLE: ("the body is no request that memory understands", "see what the provider answers to it"),
     Note.WINDOW_FULL: ("the context window had no room for a block", "it can come back once the request is shorter"),
     Note.REPLAY_CAP: (
         "earlier blocks fill the share of the window that they may take",
