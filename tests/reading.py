@@ -23,7 +23,7 @@ from palimpsest.core.facts.statements import FORMS
 from palimpsest.core.history.link_keys import clues, further_clues, request_links
 from palimpsest.core.history.request_roles import intent_of
 from palimpsest.core.history.shingles import shingles
-from palimpsest.core.recall.human_text import human_text
+from palimpsest.core.recall.human_text import ASIDE_TAGS, human_text
 from palimpsest.core.redaction import formats, redaction
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Chat, Event, Lineage, Message, Role, Speaker
 from palimpsest.wire.fingerprint import fingerprint_of
@@ -95,8 +95,9 @@ def rules() -> Iterator[Rule]:
     yield Rule("fingerprint of a question", print_of("user"), wire)
     yield Rule("own blocks", without_blocks, wire)
     yield Rule("aside", is_aside, wire)
-    tagged = Asides(("a", "b"), (re.compile("go on"),))
-    yield Rule("spoken", lambda text: human_text(text, tagged), wire | {"<b>", "<a></a>", '\\"', "<b></a>"})
+    gone = Asides((re.compile("go on"),))
+    elements = {f"<{slash}{tag}>" for tag in ASIDE_TAGS for slash in ("", "/")}
+    yield Rule("spoken", lambda text: human_text(text, gone), wire | elements | {"<a></a>", '\\"'})
     yield Rule("stored", lambda text: to_stored(read_message({"role": "user", "content": text}), str), wire)
     echoed = (
         of_module["palimpsest.core.history.shingles"]

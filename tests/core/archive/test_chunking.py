@@ -58,6 +58,16 @@ def test_passages_cover_every_word_of_the_text_in_order(text: str):
     assert all(0 <= p.start < p.stop <= len(text) and p.stop - p.start <= digests.WINDOW_CHARS for p in passages)
 
 
+def test_what_a_client_writes_beside_the_words_of_a_person_is_in_no_passage():
+    notes = "<system-reminder>\nEnd commit messages with a trailer.\n</system-reminder>\n"
+    text = f"{notes}We decided on port 7431.\n{notes}And on Postgres.<command-name>/cost</command-name>"
+    found = [text[p.start : p.stop].strip() for p in split_into_passages(text, "user")]
+    assert found == ["We decided on port 7431.", "And on Postgres."]
+    assert len(split_into_passages(text, "tool")) == 1, "a file may hold such elements"
+    open_ended = "Why is <system-reminder> never closed?"
+    assert len(split_into_passages(open_ended, "user")) == 1
+
+
 def test_of_a_giant_text_both_ends_stay_findable():
     text = "beginning " + "x" * 1_000_000 + " ending"
     passages = split_into_passages(text, "tool")

@@ -9,7 +9,7 @@ from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.human_text import human_text, is_unspoken, newest_spoken
 from palimpsest.domain import Chat, Message
 
-ASIDES = Asides(("note", "told"), (re.compile("go on, or ask\\."),))
+ASIDES = Asides((re.compile("go on, or ask\\."),))
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,12 @@ ASIDES = Asides(("note", "told"), (re.compile("go on, or ask\\."),))
         ('He said "no"', 'He said "no"'),
         ('"', '"'),
         ('""', ""),
-        ("<note>the time</note>Which port?", "Which port?"),
-        ("<note>a</note> Which <told>b</told> port?", "Which  port?"),
-        ("<note>not closed. Which port?", "<note>not closed. Which port?"),
-        ("<note>a</note>\n<told>b</told>", ""),
-        ("<note>a</note><args></args>", ""),
-        ("<note>a</note><args>the gateway</args>", "<args>the gateway</args>"),
+        ("<system-reminder>the time</system-reminder>Which port?", "Which port?"),
+        ("<system-reminder>a</system-reminder> Which <command-name>b</command-name> port?", "Which  port?"),
+        ("<system-reminder>not closed. Which port?", "<system-reminder>not closed. Which port?"),
+        ("<system-reminder>a</system-reminder>\n<command-name>b</command-name>", ""),
+        ("<system-reminder>a</system-reminder><args></args>", ""),
+        ("<system-reminder>a</system-reminder><args>the gateway</args>", "<args>the gateway</args>"),
         ("Go on,\n  or ASK.", ""),
         ('"Go on, or ask."', ""),
         ("Go on, or ask. But which port?", "Go on, or ask. But which port?"),
@@ -51,7 +51,7 @@ def message(text: str, role: str = "user") -> Message:
 def test_only_a_message_of_the_user_is_an_aside_and_only_as_a_whole() -> None:
     assert is_unspoken(message("go on, or ask."), ASIDES)
     assert not is_unspoken(message("go on, or ask.", "assistant"), ASIDES)
-    assert not is_unspoken(message("<note>a</note> Which port?"), ASIDES)
+    assert not is_unspoken(message("<system-reminder>a</system-reminder> Which port?"), ASIDES)
     assert not is_unspoken(message(" "), ASIDES)
 
 

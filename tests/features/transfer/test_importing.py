@@ -273,6 +273,15 @@ async def test_a_side_conversation_leaves_no_passages(tmp_path: Path) -> None:
         assert read(await exported(database))[0].role is Role.SIDE
 
 
+async def test_what_a_client_wrote_in_the_users_role_is_not_found(tmp_path: Path) -> None:
+    command = "<command-name>/compact</command-name>\n<command-args></command-args>"
+    async with opened(tmp_path) as database:
+        await taken(database, talk(command))
+        assert await database.read("SELECT role FROM memory JOIN occurrence ON occurrence.id = occurrence") == [
+            ("assistant",)
+        ]
+
+
 # --- what was erased -----------------------------------------------------------------------------
 
 

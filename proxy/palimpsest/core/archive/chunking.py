@@ -18,6 +18,7 @@ from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
 
 from palimpsest.core.recall import utterance
 from palimpsest.core.recall.dates import MONTHS
+from palimpsest.core.recall.human_text import spoken
 from palimpsest.core.recall.utterance import ENGLISH, folded, function_words, language
 from palimpsest.core.recall.wishes import is_lasting_wish
 from palimpsest.domain import BLOCK_OPEN, Passage
@@ -118,7 +119,8 @@ def split_into_passages(text: str, role: str, window_chars: int = WINDOW_CHARS, 
     Args:
         text: what a message says and does, as `readable` puts it.
         role: who says it; what a tool answers is an episode, even when it lists steps, and what an assistant repeats
-            out of a block (`frame.own_words`) is not findable as its own words.
+            out of a block (`frame.own_words`) is not findable as its own words, nor is as a user's what a client
+            writes beside them (`human_text.spoken`).
         window_chars: of a passage at most, >= 5.
         block: that the assistant was shown, if it is known.
 
@@ -129,7 +131,7 @@ def split_into_passages(text: str, role: str, window_chars: int = WINDOW_CHARS, 
     """
     if role in TOOL_ROLES and BLOCK_OPEN in text:  # memory does not find what memory found
         return ()
-    whole = own_words(text, block) if role == "assistant" else [(0, len(text))]
+    whole = own_words(text, block) if role == "assistant" else spoken(text) if role == "user" else [(0, len(text))]
     spans = [(first + a, first + b) for first, last in whole for a, b in _windows(text[first:last], window_chars)]
     if len(spans) > MAX_PASSAGES:
         spans = spans[: MAX_PASSAGES // 2] + spans[-MAX_PASSAGES // 2 :]

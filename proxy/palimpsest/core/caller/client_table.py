@@ -48,9 +48,8 @@ class Signal:
 
 @frozen
 class Asides:
-    """What clients write in messages of the user's: elements by their tags, and whole texts, lower-case, squeezed."""
+    """What clients write as messages of the user's: whole texts, lower-case, squeezed."""
 
-    tags: tuple[str, ...] = ()
     texts: tuple[re.Pattern[str], ...] = ()
 
 
@@ -106,7 +105,7 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
         asks=patterns("asks"),
         forms=patterns("forms"),
         probes=patterns("probes"),
-        asides=Asides(listed("asides", "tags"), patterns("texts", "asides")),
+        asides=Asides(patterns("texts", "asides")),
     )
 
 

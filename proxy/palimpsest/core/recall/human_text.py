@@ -15,18 +15,45 @@ from palimpsest.core.caller.client_table import Asides
 from palimpsest.domain import Chat, Message
 
 QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“”", "«": "»", "「": "」"}  # what opens one, and what may close it
+ASIDE_TAGS = (
+    # claude-code: what it tells of commands that were run in it, and its reminders
+    *("local-command-caveat", "local-command-stdout", "local-command-stderr"),
+    *("command-name", "command-message", "system-reminder"),
+    "environment_context",  # codex-exec
+)
+"""Elements that clients write into messages of the user's: not said, not asked, and found by nobody."""
 _EMPTY = re.compile(r"<([\w-]{1,40})></\1>")  # as `<command-args></command-args>`: a command without any
 ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more than what a client says
 
 
 def human_text(text: str, asides: Asides) -> str:
     """The part of a user message that a person wrote, or "" if the client wrote all of it."""
-    said = _unquoted(_without_tags(text, asides.tags).strip())
+    said = _unquoted(_EMPTY.sub("", "".join(text[start:stop] for start, stop in spoken(text))).strip())
     if len(said) <= ASIDE_CHARS:
         line = " ".join(said.lower().split())
         if any(pattern.fullmatch(line) for pattern in asides.texts):
             return ""
     return said
+
+
+def spoken(text: str) -> Sequence[tuple[int, int]]:
+    """
+    The stretches of a user message outside the elements that clients write there, as offsets.
+
+    An element that is not closed is text; each is looked for once, so time is linear.
+    """
+    found = []
+    for tag in ASIDE_TAGS if "<" in text else ():
+        opens, closes, at = f"<{tag}>", f"</{tag}>", 0
+        while (start := text.find(opens, at)) >= 0 and (stop := text.find(closes, start)) >= 0:
+            at = stop + len(closes)
+            found.append((start, at))
+    stretches, at = [], 0
+    for start, stop in (*sorted(found), (len(text), len(text))):
+        if at < start:
+            stretches.append((at, start))
+        at = max(at, stop)
+    return stretches
 
 
 def is_unspoken(message: Message, asides: Asides) -> bool:
@@ -41,18 +68,6 @@ def newest_spoken(chat: Chat, asides: Asides) -> tuple[int, str]:
         if message.role == "user" and (said := human_text(message.text, asides)):
             return at, said
     return -1, ""
-
-
-def _without_tags(text: str, tags: Sequence[str]) -> str:
-    """The text without these elements. One that is not closed is text; each is looked for once, so time is linear."""
-    for tag in tags:
-        opens, closes, kept, at = f"<{tag}>", f"</{tag}>", [], 0
-        while (start := text.find(opens, at)) >= 0 and (stop := text.find(closes, start)) >= 0:
-            kept.append(text[at:start])
-            at = stop + len(closes)
-        if at:
-            text = "".join((*kept, text[at:]))
-    return _EMPTY.sub("", text)
 
 
 def _unquoted(text: str) -> str:

@@ -17,9 +17,11 @@ import structlog
 from palimpsest.core.archive.records import answer_record, record_of
 from palimpsest.core.archive.retention import SIDE_REQUESTS, TOOL_RESULTS, TURNS, Cutoffs, cutoffs
 from palimpsest.core.archive.tombstones import scope_print
+from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.conversation import conversation_named
 from palimpsest.core.history.link_keys import flags_of, request_links
+from palimpsest.core.recall.human_text import is_unspoken
 from palimpsest.core.redaction.redaction import is_withheld, redact, stored_name
 from palimpsest.domain import (
     AnswerRecord,
@@ -265,7 +267,8 @@ class Importing:
 
     def _new_message(self, message: PortableMessage, key: bytes) -> NewMessage:
         read = read_message(message.raw)
-        flags = flags_of(read) | HeadFlag.SUMMARY * message.is_summary
+        aside = HeadFlag.ASIDE * is_unspoken(read, Asides())
+        flags = flags_of(read) | HeadFlag.SUMMARY * message.is_summary | aside
         return NewMessage(read, fingerprint_of(read, key), message.position, flags)
 
     def _clean(self, text: str) -> str:
