@@ -177,6 +177,16 @@ def test_port_0_takes_a_free_one_and_the_log_names_it(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+def test_an_upstream_that_is_the_proxy_itself_stops_the_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-m", "palimpsest", "serve", "--port", port, "--data", str(tmp_path / "data")]
+    command += ["--upstream", f"http://localhost:{port}/v1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert f"http://localhost:{port}/v1 is the proxy's own address" in done.stderr
+
+
 def test_a_token_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "palimpsest", "serve", "--port", "0", "--data", str(tmp_path / "data")],

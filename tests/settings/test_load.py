@@ -239,6 +239,7 @@ def test_home_is_filled_in() -> None:
             "pressure.window_tokens.gpt: -1 is not allowed; allowed: a mapping of text, not empty to an integer, > 0",
         ),
         ("listen: 8484", "listen: 8484 is not allowed; allowed: mapping with host, port, workers"),
+        ("upstreams: []", "upstreams: an empty list is not allowed; allowed: a list of mapping with name, url"),
         ("tenants: {keys: [{name: a}]}", "tenants.keys.0.key_env: must be set; allowed: text, not empty"),
         ("listen: {prot: 1}", "listen.prot: no such setting; did you mean listen.port?"),
         ("prot: 1", "prot: no such setting; did you mean listen.port?"),

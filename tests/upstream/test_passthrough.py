@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -375,7 +376,7 @@ async def test_an_upstream_is_asked_through_the_proxy_of_the_network(tmp_path: P
 
 async def test_an_authority_that_nobody_named_is_not_trusted(tmp_path: Path) -> None:
     async with ScriptedUpstream() as upstream, OwnAddresses(upstream, tmp_path) as network:
-        with pytest.raises(UpstreamUnreachable, match="a secure connection could not be made"):
+        with pytest.raises(UpstreamUnreachable, match=r"certificate is not trusted: .* NODE_EXTRA_CA_CERTS"):
             await ask({"HTTPS_PROXY": network.variables["HTTPS_PROXY"]})
         assert upstream.received == []
 
@@ -386,6 +387,13 @@ async def test_a_proxy_that_refuses_is_said_to(tmp_path: Path) -> None:
         async with Passthrough([elsewhere], network.variables) as way:
             with pytest.raises(UpstreamUnreachable, match="the proxy of the network refused it"):
                 await way.send(elsewhere, "GET", "/v1/models", [], b"")
+
+
+async def test_a_proxy_of_the_network_that_is_not_there_is_told_from_the_provider() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    with pytest.raises(UpstreamUnreachable, match=r"the proxy of the network \(HTTPS_PROXY\) could not be reached"):
+        await ask({"HTTPS_PROXY": f"http://127.0.0.1:{port}"})
 
 
 @pytest.mark.parametrize(

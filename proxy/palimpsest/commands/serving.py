@@ -29,7 +29,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from palimpsest import __version__
-from palimpsest.commands.probe import address, try_listening
+from palimpsest.commands.probe import address, leads_here, try_listening
 from palimpsest.domain.errors import PolicyError
 from palimpsest.edge.hangup import Terminal
 from palimpsest.edge.room import raise_limit
@@ -58,7 +58,7 @@ def serve(policy: Policy, source: Source = NO_SOURCE) -> None:
         source: what the policy is read from anew while requests run.
 
     Raises:
-        PolicyError: the address, the data folder, the secret or the admin token cannot be used.
+        PolicyError: the address, an upstream, the data folder, the secret or the admin token cannot be used.
     """
     logs.configure(policy.log)
     raise_limit()
@@ -68,6 +68,8 @@ def serve(policy: Policy, source: Source = NO_SOURCE) -> None:
     handed = _handed_over(os.environ)
     listen = _at_socket(policy.listen, handed) if handed else _claimed(policy.listen)
     policy = policy.model_copy(update={"listen": listen})
+    if own := next((upstream.url for upstream in policy.upstreams if leads_here(upstream.url, listen)), ""):
+        raise PolicyError(f"upstreams: {own} is the proxy's own address, so requests would never end; name a provider")
     os.environ.update({**load.hand_over(policy), **source.hand_over()})
     for stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when all is done; that is no failure
         signal.signal(stop, _exit_on_signal)

@@ -399,7 +399,7 @@ def _dotted(location: Location) -> str:
 def _shown(location: Location, value: Any) -> str:
     """The refused value, unless it may contain a key."""
     if isinstance(value, (dict, list)):
-        return "a mapping" if isinstance(value, dict) else "a list"
+        return ("a " if value else "an empty ") + ("mapping" if isinstance(value, dict) else "list")
     return "what stands there" if location[-1] == "key_env" else repr(value)
 
 

@@ -43,18 +43,24 @@ BODILESS = (204, 304)  # answers that end with their headers, whatever length th
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _STATUSES = range(200, 600)
 NO_HTTP = "it does not speak HTTP"
+
+EXTRA_AUTHORITIES = "NODE_EXTRA_CA_CERTS"
+"""The variable in which clients that are made with Node name authorities; OpenSSL itself reads SSL_CERT_FILE."""
+
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (aiohttp.ClientConnectorDNSError, "its name does not resolve"),
     (aiohttp.ClientHttpProxyError, "the proxy of the network refused it"),
+    (aiohttp.ClientProxyConnectionError, "the proxy of the network (HTTPS_PROXY) could not be reached"),
+    (
+        aiohttp.ClientConnectorCertificateError,
+        f"its certificate is not trusted: it is expired, for another name, or {EXTRA_AUTHORITIES} must name its signer",
+    ),
     (aiohttp.ClientSSLError, "a secure connection could not be made"),
     (TimeoutError, "it sent nothing for too long"),
     (aiohttp.ClientConnectorError, "it refused the connection"),
     (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
     (aiohttp.ClientResponseError, NO_HTTP),
 )
-
-EXTRA_AUTHORITIES = "NODE_EXTRA_CA_CERTS"
-"""The variable in which clients that are made with Node name authorities; OpenSSL itself reads SSL_CERT_FILE."""
 
 
 class _ProxyArguments(TypedDict):
