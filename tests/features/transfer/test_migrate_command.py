@@ -52,6 +52,9 @@ def test_blocks_are_the_same_on_either_engine_and_neither_is_taken_while_it_is_u
         talk.say("What is the tallest tree?")
         on_server.settle()
         later = block(on_server, upstream, talk)
+    astray = palimpsest("migrate", "--from", url, "--to", str(back), "--data", str(tmp_path))
+    assert astray.returncode == 1 and "it was written with another secret" in astray.stderr
+    assert not back.exists()
     done = palimpsest("migrate", "--from", url, "--to", str(back), "--data", str(own_proxy.data))
     assert done.returncode == 0, done.stderr
     with Proxy(back, upstream.url) as again:

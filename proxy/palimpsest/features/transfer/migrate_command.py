@@ -53,12 +53,13 @@ def _migrate(given: argparse.Namespace) -> int:
 async def _run(policy: Policy, source: str, target: str, report: Callable[[str, int], None]) -> list[Copied]:
     from palimpsest.store.operation.migration import migrate
 
-    _demand_secret(policy, source, target)
+    secret = _secret_of(policy, source)
     for place in (source, target):
         _demand_rest(policy, place)
-    old, new = _engine(policy, source), _engine(policy, target)
+    old, new = _engine(policy, source, lambda: secret), _engine(policy, target)
     try:
         await old.open()
+        _hand_on(secret, source, target)
         await new.open()
         return await migrate(old, new, report)
     finally:
@@ -66,15 +67,22 @@ async def _run(policy: Policy, source: str, target: str, report: Callable[[str, 
         await new.close()
 
 
-def _demand_secret(policy: Policy, source: str, target: str) -> None:
-    """Have the secret of the source in a folder that is the target; `PolicyError`: another one is there."""
+def _secret_of(policy: Policy, source: str) -> bytes:
+    """The secret that the source must have been written with; `PolicyError`: there is no such source."""
+    from palimpsest.domain.errors import PolicyError
+    from palimpsest.store.operation.secret import load_secret
+
+    if not source.startswith(SERVER) and not _file(source).exists():
+        raise PolicyError(f"--from: {source}: there is no database of palimpsest in this folder")
+    return load_secret(policy.data if source.startswith(SERVER) else Path(source), os.environ)
+
+
+def _hand_on(secret: bytes, source: str, target: str) -> None:
+    """Put the secret into a folder that is the target; `PolicyError`: another one is there."""
     from palimpsest.domain.errors import PolicyError
     from palimpsest.store.data_dir import make_folder
     from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, keep_secret, load_secret
 
-    if not source.startswith(SERVER) and not _file(source).exists():
-        raise PolicyError(f"--from: {source}: there is no database of palimpsest in this folder")
-    secret = load_secret(policy.data if source.startswith(SERVER) else Path(source), os.environ)
     if target.startswith(SERVER) or os.environ.get(SECRET_ENV):
         return
     make_folder(Path(target))
@@ -89,11 +97,11 @@ def _file(folder: str) -> Path:
     return Path(folder) / DATABASE_FILE
 
 
-def _engine(policy: Policy, place: str) -> Engine:
+def _engine(policy: Policy, place: str, secret: Callable[[], bytes] | None = None) -> Engine:
     from palimpsest.store.engine.engines import engine_of
 
     url = place if place.startswith(SERVER) else ""
-    return engine_of(Path(place), policy.archive.synchronous, url, policy.store.password_file)
+    return engine_of(Path(place), policy.archive.synchronous, url, policy.store.password_file, secret=secret)
 
 
 def _demand_rest(policy: Policy, place: str) -> None:
