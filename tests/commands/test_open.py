@@ -8,7 +8,7 @@ import pytest
 from palimpsest.commands.open import path_of
 
 from tests.commands.test_cli import palimpsest
-from tests.running import free_port
+from tests.running import Proxy, free_port
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,10 @@ def test_where_there_is_no_page_it_is_said_why(tmp_path: Path, setting: str, sta
     ended = palimpsest("open", "--port", str(free_port()), *words)
     assert (ended.returncode, ended.stdout) == (status, "")
     assert why in ended.stderr
+
+
+@pytest.mark.slow
+def test_the_page_of_a_proxy_that_was_given_its_upstream_at_the_start_is_found(own_proxy: Proxy) -> None:
+    with own_proxy:
+        ended = palimpsest("open", "--port", str(own_proxy.port), "--data", str(own_proxy.data))
+    assert (ended.returncode, ended.stdout) == (0, f"http://127.0.0.1:{own_proxy.port}/memory/\n"), ended.stderr

@@ -8,7 +8,7 @@ import sys
 import webbrowser
 from urllib.parse import quote
 
-from palimpsest.commands.probe import Occupant, address, look
+from palimpsest.commands.probe import Occupant, address, as_running, look
 from palimpsest.console.arguments import DONE, FAILED, Command, listen_flags, policy_flags, quiet_policy
 from palimpsest.domain import TURN_PREFIX
 from palimpsest.domain.errors import PolicyError
@@ -30,7 +30,7 @@ def _open(given: argparse.Namespace) -> int:
     if not policy.page.enabled:
         raise PolicyError("page.enabled is false: this proxy has no page")
     where = address(policy.listen)
-    found = look(policy)
+    found = look(as_running(policy, os.environ))
     if found not in (Occupant.OURS, Occupant.WRAPPED):
         sys.stderr.write(f"palimpsest: {where}: {found} listens there; start the proxy: palimpsest serve\n")
         return FAILED

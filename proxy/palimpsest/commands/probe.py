@@ -14,8 +14,11 @@ from urllib.parse import urlsplit
 
 from palimpsest.domain import Json
 from palimpsest.edge.self_description import installation_hash
-from palimpsest.settings.policy import ListenPolicy, Policy
+from palimpsest.settings import load
+from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy
 
+POLICY_PATH = "/memory/v1/policy"
+POLICY_SECONDS = 10.0  # for a proxy to tell its policy: one that has just started loads its API for that first
 LOOK_SECONDS = 2.0  # a proxy answers in milliseconds; a program that says nothing is not one
 ANSWER_BYTES = 1_000_000  # more than a proxy says, with all its settings
 
@@ -48,6 +51,24 @@ def look(policy: Policy) -> Occupant:
     if said["palimpsest"] != installation_hash(policy):
         return Occupant.ANOTHER
     return Occupant.WRAPPED if said.get("wrapped") else Occupant.OURS
+
+
+def as_running(policy: Policy, environment: Mapping[str, str]) -> Policy:
+    """
+    The policy, if it names no upstreams, with those of the proxy that runs at its address on the same data folder.
+
+    Whoever started that one and says nothing else here means it: `serve --upstream X` in one shell, `wrap` in another.
+    """
+    names_none = policy.upstreams == Policy().upstreams
+    if not (names_none and policy.listen.port and look(policy) is Occupant.ANOTHER):
+        return policy
+    try:
+        answer = get_json(policy.listen, POLICY_PATH, load.admin_token(environment), POLICY_SECONDS)
+        upstreams = answer["policy"]["upstreams"]
+        theirs = policy.model_copy(update={"upstreams": tuple(map(UpstreamPolicy.model_validate, upstreams))})
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
+        return policy  # it tells nobody, or not us
+    return policy if look(theirs) is Occupant.ANOTHER else theirs
 
 
 def get_json(listen: ListenPolicy, path: str, token: str | None = None, seconds: float = LOOK_SECONDS) -> Json:

@@ -16,14 +16,13 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from palimpsest.commands.child_process import Child
-from palimpsest.commands.probe import Occupant, address, base_url_of_client, get_json, look, try_listening
+from palimpsest.commands.probe import Occupant, address, as_running, base_url_of_client, look, try_listening
 from palimpsest.domain import Api, Json
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.settings import load
@@ -39,11 +38,8 @@ SHOWN_LINES = 5  # of the log, where the proxy does not start
 START_SECONDS = 30.0  # a start takes one; a machine that is busy more
 STOP_SECONDS = 10.0  # beyond what the policy grants to streams: what was heard last is written then
 LOOK_SECONDS = 0.02  # between looks for a proxy that starts
-POLICY_SECONDS = 10.0  # for a proxy to tell its policy: one that has just started loads its API for that first
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what shells return
-
-POLICY_PATH = "/memory/v1/policy"
 
 NO_TENANT = (
     "{0} is logged in with an account whose token changes within hours and names nobody, so nothing is remembered; "
@@ -80,7 +76,12 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
     name = Path(program).name
     own = None
     if WRAPPED_AT_ENV not in environment:
-        own = as_running(with_own_upstreams(policy, environment), environment)
+        own = with_own_upstreams(policy, environment)
+        theirs = as_running(own, environment)
+        if theirs is not own and look(theirs) is Occupant.OURS:
+            to = ", ".join(upstream.url or upstream.litellm for upstream in theirs.upstreams)
+            _say(f"using the proxy that runs at {address(own.listen)}, whose requests go to {to}")
+            own = theirs
     if own is not None and own.server.url:
         check_server(own, environment)
     elif own is not None and has_subscription_login(table, name, environment) and not own.tenants.static:
@@ -112,28 +113,6 @@ def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy
     named = ((upstream, *base_url_of_client(upstream.wire, policy, environment)) for upstream in policy.upstreams)
     upstreams = tuple(_to(url, variable, upstream) if url else upstream for upstream, variable, url in named)
     return policy.model_copy(update={"upstreams": upstreams})
-
-
-def as_running(policy: Policy, environment: Mapping[str, str]) -> Policy:
-    """
-    The policy, if it names no upstreams, with those of the proxy that runs at its address on the same data folder.
-
-    Whoever started that one and says nothing else here means it: `serve --upstream X` in one shell, `wrap` in another.
-    """
-    names_none = policy.upstreams == Policy().upstreams
-    if not (names_none and policy.listen.port and look(policy) is Occupant.ANOTHER):
-        return policy
-    try:
-        answer = get_json(policy.listen, POLICY_PATH, load.admin_token(environment), POLICY_SECONDS)
-        upstreams = answer["policy"]["upstreams"]
-        theirs = policy.model_copy(update={"upstreams": tuple(map(UpstreamPolicy.model_validate, upstreams))})
-    except (OSError, HTTPException, ValueError, KeyError, TypeError):
-        return policy  # it tells nobody, or not us
-    if look(theirs) is not Occupant.OURS:
-        return policy
-    to = ", ".join(upstream.url or upstream.litellm for upstream in theirs.upstreams)
-    _say(f"using the proxy that runs at {address(policy.listen)}, whose requests go to {to}")
-    return theirs
 
 
 def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]) -> dict[str, str]:

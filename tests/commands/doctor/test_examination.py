@@ -10,7 +10,7 @@ from palimpsest.domain import Json
 from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.commands.test_cli import palimpsest
-from tests.running import free_port
+from tests.running import Proxy, free_port
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +38,15 @@ def test_a_new_machine_is_fine_and_nothing_is_made(upstream: ScriptedUpstream, t
 def test_a_failure_is_the_exit_status(tmp_path: Path) -> None:
     status, found = doctor(tmp_path, "--upstream", f"http://127.0.0.1:{free_port()}")
     assert (status, found["upstream default"]["state"]) == (1, "failed")
+
+
+def test_a_proxy_that_was_given_its_upstream_at_the_start_is_the_one_that_is_examined(
+    own_proxy: Proxy, tmp_path: Path
+) -> None:
+    with own_proxy:
+        _, found = doctor(tmp_path, "--port", str(own_proxy.port), "--data", str(own_proxy.data))
+    assert found["port"]["state"] != "failed" and "the proxy is running" in found["port"]["found"]
+    assert own_proxy.upstream_url in found["upstream default"]["found"]
 
 
 def test_every_wrong_setting_is_told(tmp_path: Path) -> None:
