@@ -22,6 +22,15 @@ def test_a_later_rule_about_the_same_thing_takes_the_place_of_an_earlier_one() -
 
 
 @pytest.mark.parametrize(
+    "rule",
+    ["Beträge immer als Decimal, nie float.", "Réponds toujours en français.", "Nunca edites las migraciones.",
+     "Scrivi sempre i test.", "Всегда пиши тесты."],
+)  # fmt: skip
+def test_rules_in_other_languages_hold_as_well(rule: str) -> None:
+    assert told(f"{rule}\nDer Test schlägt immer fehl.") == [rule]
+
+
+@pytest.mark.parametrize(
     ("earlier", "later"),
     [
         ("Always answer in German.", "From now on always answer in English."),

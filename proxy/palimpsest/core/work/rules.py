@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from palimpsest.core.archive.chunking import query_terms
+from palimpsest.core.recall import wish_words
+from palimpsest.core.recall.utterance import ENGLISH, words
 from palimpsest.core.recall.wishes import is_lasting_wish
 from palimpsest.domain import AccountLine
 from palimpsest.domain.frozen import frozen
@@ -28,6 +30,9 @@ _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
 _LASTS = re.compile(
     r"(?i)\b(?:always|never|from now on|in (?:the )?future|every time|whenever|by default|do not ever|don't ever"
     r"|remember to|make sure (?:to|you|that you) (?:always|never))\b"
+)
+_LASTS_ELSEWHERE = frozenset(  # in other languages than English
+    word for code, entries in wish_words.LASTING.items() if code != ENGLISH for word in words(entries)
 )
 _ORDERS = re.compile(r"(?i)\b(?:always|never|must(?: not)?|do not|don't|only ever|make sure)\b")  # in a file of rules
 _TAG = re.compile(r"<([A-Za-z][\w-]*)[^<>\n]{0,80}>")
@@ -94,15 +99,21 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
 def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Rule]:
     """The sentences of a text that state a lasting rule."""
     found = []
-    lasts = _ORDERS if is_file else _LASTS
-    for sentence in _SENTENCE.findall(text) if lasts.search(text) else ():
+    for sentence in _SENTENCE.findall(text) if _lasts(text, is_file) else ():
         rule = _MARKUP.sub("", sentence).strip()
         is_short = LEAST_CHARS <= len(rule) <= RULE_CHARS and not rule.endswith("?")
-        if is_short and lasts.search(rule) and (is_file or _asks(rule)):
+        if is_short and _lasts(rule, is_file) and (is_file or _asks(rule)):
             values = frozenset(query_terms(" ".join(_VALUE.findall(rule))))
             about = frozenset(query_terms(rule)) - _IDLE
             found.append(_Rule(rule, occurrence, about, values, bool(_FORBIDS.search(rule))))
     return found
+
+
+def _lasts(text: str, is_file: bool) -> bool:
+    """Whether a text has words of what is to hold: of orders in a file of rules, else of how long."""
+    if is_file:
+        return _ORDERS.search(text) is not None
+    return _LASTS.search(text) is not None or not _LASTS_ELSEWHERE.isdisjoint(words(text))
 
 
 def _untagged(text: str) -> str:
