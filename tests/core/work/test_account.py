@@ -63,6 +63,68 @@ def test_a_failure_that_passed_later_is_not_open() -> None:
     assert "failed" not in told(account(mended, [], 2000))
 
 
+def ran(*runs: tuple[str, str]) -> list[LostMessage]:
+    return work(
+        *(said for run, result in runs for said in (("assistant", call("Bash", command=run)), ("tool", result)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("failed", "passed"),
+    [
+        ("psql -h localhost -p 5432 -U app", "PGPASSFILE=.pgpass psql -h localhost -p 7431 -U app"),
+        ("KEY=$(vault kv get x) npx playwright test", "npx playwright test"),
+        ("pytest tests/parser -x", "pytest -q"),
+        ("cd src && make 2>&1 | tail -5", "make"),
+        ("pnpm --filter web build", "pnpm --filter web build"),
+    ],
+)
+def test_a_failure_is_closed_by_the_same_program_however_it_is_called(failed: str, passed: str) -> None:
+    runs = ((failed, "Exit code 2\nbad_thing: no"), (passed, "fine"))
+    assert "failed" not in told(account(ran(*runs), [], 2000))
+    assert "failed" in told(account(ran(*reversed(runs)), [], 2000))
+
+
+def test_a_command_passed_that_returned_nothing() -> None:
+    lines = told(account(ran(("tsc --noEmit", "a.ts(9,45): error TS2345: no"), ("tsc --noEmit", "")), [], 2000))
+    assert lines["ran"] == "tsc --noEmit" and "failed" not in lines
+
+
+def test_what_a_run_printed_that_no_longer_fails_is_not_told() -> None:
+    runs = (("make", "Exit code 2\nold_error in lib/parser.py"), ("make", "ok"), ("lint", "Exit code 1\nnew_error"))
+    texts = " ".join(line.text for line in account(ran(*runs), [], 2000).lines)
+    assert "new_error" in texts and "old_error" not in texts
+
+
+def test_commands_that_passed_are_told_whole_and_without_what_filters_their_output() -> None:
+    lines = told(account(ran(
+        ("psql -h localhost -p 7431 -U app", "ok"),
+        ("cd src\ngo test ./... 2>&1 | grep -v \"^ok|no\" | head -5; echo \"exit $?\"", "ok"),
+        *((look, "x") for look in ("cat a_b.py", "ls --help", "mkdir -p x/y", "python - <<'E'\nx\nE")),
+        (f"deploy {'x' * 200}", "ok"),
+    ), [], 2000))  # fmt: skip
+    assert lines["ran"] == "go test ./...; psql -h localhost -p 7431 -U app"
+
+
+def test_what_a_user_ran_and_the_client_reports_is_a_run() -> None:
+    report = "I ran this command:\n\npytest -q\n\nAnd got this output:\n\n{}"
+    said = [("user", report.format(output)) for output in ("2 failed", "NameError: old_name")]
+    assert told(account(work(*said), [], 2000))["failed"] == "pytest -q: NameError: old_name"
+    assert "failed" not in told(account(work(*said, ("user", report.format("4 passed"))), [], 2000))
+
+
+def test_a_short_command_is_told_whole_where_its_names_are_needed() -> None:
+    command = "scripts/load_rows.sh --into table_one"
+    newer = [(f"lint {at}", "ok") for at in range(3)]  # which are told instead
+    lines = account(ran((command, "loaded"), *newer), [], 2000).lines
+    assert [line.text for line in lines if line.label == "assistant"] == [command]
+
+
+def test_where_a_command_failed_to_connect_nothing_listens() -> None:
+    runs = (("curl http://localhost:5432", "curl: (7) no"), ("curl http://localhost:7431", "ok"))
+    assert told(account(ran(*runs), [], 2000))["local"] == "http://localhost:7431"
+
+
 @pytest.mark.parametrize(
     ("before", "command", "after"),
     [
@@ -152,9 +214,9 @@ def test_a_plan_of_which_the_model_sees_a_later_state_is_not_told() -> None:
 
 
 def test_names_stand_under_the_file_that_they_are_from() -> None:
-    files = [line.text for line in account(WORK, [], 2000).lines if line.label == "file"]
-    assert files[0].startswith("src/lexer.py: ") and "TokenStream" in files[0] and "END_MARK" in files[0]
-    assert files[1].startswith("src/parser.py: ") and "new_rule" in files[1]
+    lines = told(account(WORK, [], 2000))
+    assert lines["read"].startswith("src/lexer.py: ") and "TokenStream" in lines["read"] and "END_MARK" in lines["read"]
+    assert lines["file"].startswith("src/parser.py: ") and "new_rule" in lines["file"], "it was changed"
 
 
 def test_a_path_is_not_told_under_itself() -> None:

@@ -3,7 +3,16 @@
 import json
 
 import pytest
-from palimpsest.core.work.calls import Act, calls_of, changed_by, is_machine, outcome_of, written_edits
+from palimpsest.core.work.calls import (
+    Act,
+    calls_of,
+    changed_by,
+    is_machine,
+    outcome_of,
+    printed,
+    run_by_user,
+    written_edits,
+)
 
 
 def called(tool: str, **arguments: object) -> tuple[Act, str]:
@@ -59,7 +68,12 @@ def test_arguments_that_cannot_be_read_are_kept_as_they_are() -> None:
         ("1 failed, 3 passed\nE  AssertionError: 1 != 2", ("1 failed; 3 passed; E AssertionError: 1 != 2", True)),
         ("Traceback (most recent call last):\n  x\nValueError: bad", ("ValueError: bad", True)),
         ("zsh: command not found: gawk", ("zsh: command not found: gawk", True)),
-        ("Exit code: 2\nboom", ("exit 2", True)),
+        ("Exit code: 2\nboom", ("exit 2; boom", True)),
+        ("step one\nbumm\nkaputt\nexit status 1", ("exit 1; bumm; kaputt", True)),
+        ("Output: x\nconfig is invalid\nstopped\nError: (none)\nExit Code: 8", ("exit 8; config is invalid", True)),
+        ("port 5432 failed: nobody is there\nExit code: 0", ("", False)),
+        ("12:04:24 ERROR is a level\n3 passed", ("3 passed", False)),
+        ("Tests run: 6, Failures: 1, Errors: 0", ("Tests run: 6, Failures: 1, Errors: 0", True)),
         ("ok, exit code 0", ("", False)),
         ("", ("", False)),
     ],
@@ -90,6 +104,11 @@ def test_edits_that_a_text_holds_are_edits(edit: str) -> None:
         ("cd /x && git diff main", "+ raise ValueError: no\n--- FAIL", ("", False)),
         ("./run --help", "  --silent  Suppress all non-error output", ("", False)),
         ("go build ./...", "a.go:8: cannot use x as y", ("a.go:8: cannot use x as y", True)),
+        ("curl -sS http://localhost:7431", "curl: (7) Couldn't connect", ("curl: (7) Couldn't connect", True)),
+        ("PORT=1 /bin/ls x | sort", "ls: Zugriff auf x nicht möglich", ("ls: Zugriff auf x nicht möglich", True)),
+        ("go get golang.org/x/term", "go: downloading golang.org/x/term v0.40.0", ("", False)),
+        ("curl -s http://a/notes", "curl: a program\nwget: another one", ("", False)),
+        ("kubectl -n shop logs api", "Error: from the log", ("", False)),
         ("pip install lark", "Successfully installed lark-0.12.0", ("Successfully installed lark-0.12.0", False)),
         ("git commit -m x", "[main 3f2a1bc] x\n 1 file changed", ("[main 3f2a1bc] x", False)),
     ],
@@ -98,6 +117,20 @@ def test_what_a_command_shows_is_no_failure_and_what_it_leaves_is_told(
     command: str, result: str, told: tuple[str, bool]
 ) -> None:
     assert outcome_of(result, command) == told
+
+
+def test_what_a_tool_printed_is_taken_out_of_its_json() -> None:
+    result = json.dumps({"output": "first\nlast", "metadata": {"exit_code": 101}})
+    assert outcome_of(printed(result)) == ("exit 101; first; last", True)
+    assert outcome_of(printed(result.replace("101", "0"))) == ("", False)
+    for other in ('{"rows": [1]}', '{"output": cut off', "plain"):
+        assert printed(other) == other
+
+
+def test_a_run_that_a_client_reports_in_the_users_name_is_one() -> None:
+    run = run_by_user("I ran this command:\n\npytest -q\n\nAnd got this output:\n\n1 failed")
+    assert run is not None and (run[0].act, run[0].what, run[1]) == (Act.RAN, "pytest -q", "1 failed")
+    assert run_by_user("I ran this command: pytest") is None
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -8,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.core.recall.ranking import Recipe
-from palimpsest.domain import BlockKind, Generosity, HeadFlag, Plan, Query, Reach, Recalled, Teller
+from palimpsest.domain import BlockKind, Generosity, HeadFlag, Json, Plan, Query, Reach, Recalled, Teller
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.recall import CLEARED_SECONDS, Recall
@@ -18,7 +19,7 @@ from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.turns.cleared import mark_cleared
 
 from tests.remembered import Past, Watched, WordEmbedder
-from tests.talking import NOW, print_of, user
+from tests.talking import NOW, print_of, record, user
 
 T = TypeVar("T")
 
@@ -472,6 +473,24 @@ async def test_a_talk_is_about_work_where_it_comes_back_to_files(
     for query in (ask("Go on.", frozenset(talk), named=frozenset()), ask("What is in the first?", frozenset(talk))):
         recalled = await recall.recall(replace(query, account_chars=1000), 10)
         assert (recalled.account is not None) is is_work
+
+
+async def test_a_command_that_printed_nothing_has_passed_and_the_next_result_is_not_its_own(
+    recall: Recall, past: Past
+) -> None:
+    runs = ("tsc --noEmit", "pnpm vitest run")
+    calls = [
+        {"id": run, "type": "function", "function": {"name": "Bash", "arguments": json.dumps({"command": run})}}
+        for run in runs
+    ]
+    said: list[Json] = [{"role": "assistant", "content": None, "tool_calls": calls}]
+    said += [{"role": "tool", "tool_call_id": runs[0], "content": ""}]
+    said += [{"role": "tool", "tool_call_id": runs[1], "content": "2 failed"}]
+    await past.journal.write([record([user("Check it."), *said])])
+    query = ask("", frozenset(range(100)), named=frozenset(), account_chars=1000)
+    account = (await recall.recall(query, 10)).account
+    assert account is not None
+    assert {line.label: line.text for line in account.lines} == {"failed": f"{runs[1]}: 2 failed", "ran": runs[0]}
 
 
 async def test_results_that_come_in_the_name_of_the_user_are_work(recall: Recall, past: Past) -> None:

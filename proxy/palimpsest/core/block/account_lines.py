@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from palimpsest.core.block.packing import READING
-from palimpsest.core.work.account import CLIENT, FILE, PARTED
+from palimpsest.core.work.account import CHANGED, CLIENT, PARTED, READ
 from palimpsest.core.work.excerpts import JOINT
 from palimpsest.core.work.names import names
 from palimpsest.core.work.need import TOOL_ROLES
@@ -22,7 +22,14 @@ MOST_CHARS = 3000  # of a block where nobody asks: what comes behind is seldom n
 LEAST_QUOTES_CHARS = 600  # of it, for what people said: decisions are told in words, and names do not tell them
 QUOTE_CHARS = 300  # of one of these quotes
 FRAME_CHARS = 90  # the reading of an account is so much longer
-NAMING = (FILE, CLIENT, "user", "assistant", *TOOL_ROLES)  # labels of lines that are names with the words around them
+NAMING = (
+    READ,
+    CHANGED,
+    CLIENT,
+    "user",
+    "assistant",
+    *TOOL_ROLES,
+)  # labels of lines that are names with the words around them
 
 
 def beside_account(budget: Budget, account: Account | None, query: Query) -> Budget:
@@ -69,7 +76,7 @@ def _without_repeats(quotes: str, account: Account) -> Account:
 
     def without(line: AccountLine) -> AccountLine:
         """The line without stretches whose names are all told elsewhere; empty text where none is left."""
-        head, mark, text = line.text.partition(": ") if line.label == FILE else ("", "", line.text)
+        head, mark, text = line.text.partition(": ") if line.label in (READ, CHANGED) else ("", "", line.text)
         stretches = re.split(f"({JOINT}|{PARTED})", text)
         kept, is_kept = "", True
         for joint, stretch in zip(["", *stretches[1::2]], stretches[::2], strict=True):

@@ -4,9 +4,10 @@ The account of work that a compaction took away: what was done and how it ended,
     plan: [~] cover the parser; 3 of 5 steps done
     failed: pytest tests/parser: 2 failed; AssertionError: 3 != 4
     edited: src/parser.py 7x, src/lexer.py
-    ran: pip install lark-parser; git checkout -b parser
+    ran: pip install lark-parser; git checkout -b parser; psql -h localhost -p 7431 -U app
     decided: We keep the LALR grammar, because it is what the editor plug-in reads.
     values: port 7431; timeout of 30 s
+    read: src/tokens.py: class TokenStream(Base), END_MARK
     assistant: calls `next_token` twice
     tool: class Lexer(Base) · TOKEN_EOF; lark 0.12.0
 
@@ -17,7 +18,7 @@ sees is told, and no name twice.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain, groupby, islice
 from posixpath import commonprefix
@@ -29,7 +30,10 @@ from palimpsest.core.work.calls import (
     changed_by,
     is_foreseen,
     is_refusal,
+    only_looks,
     outcome_of,
+    printed,
+    run_by_user,
     shortened,
     written_edits,
 )
@@ -46,14 +50,14 @@ QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of a
 QUOTED_BREAKS = 5  # from which on it is one, and no path with a backslash
 PARTED = "; "  # between the excerpts of two messages
 LABEL_CHARS = 3  # around the label of a line
-FILE = "file"  # the label of what is from one
+READ, CHANGED = "read", "file"  # the labels of what is from a file: nothing changed it, or something did
 CLIENT = "client"  # the label of what is from a client's notices
-HEAD_CHARS = len(FILE) + LABEL_CHARS + 2  # around its path
+HEAD_CHARS = len(READ) + LABEL_CHARS + 2  # around its path
 PATH_CHARS = 160  # of a file's name
 FILE_ACTS = (Act.READ, Act.EDITED, Act.CREATED)
 NAME_CHARS = 8  # of room that a name takes beside its own letters
 WANTED_NAMES = 400  # the likeliest for their length: a block holds some hundred, and which is a matter of their lines
-FILES, RUNS, FAILURES = 8, 3, 2  # told of each: what is older seldom matters
+FILES, RUNS, PASSED, FAILURES = 8, 3, 3, 2  # told of each: what is older seldom matters
 FILES_CHARS = 420
 ROOT_CHARS = 20  # of a folder that files share, from which on it is told once
 COMMAND_CHARS = 110
@@ -70,11 +74,22 @@ _FRAME = re.compile(  # numbers as tools print files, also of quoted listings, `
     re.MULTILINE,
 )
 _ENVELOPE = re.compile(  # ids, states and counts that clients put around the results of tools
-    r"^<([\w-]+)>[^<>\s]{0,80}</\1>$|^(?:total_tokens|tool_uses|duration_ms|agentId)\b[^\n]*$",
+    r"^<([\w-]+)>[^<>\s]{0,80}</\1>$|^(?:</?usage>)?(?:total_tokens|tool_uses|duration_ms|agentId|output_file)\b[^\n]*$",
     re.MULTILINE,
 )
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")
-_MOVES = re.compile(r"^(?:cd [^&;|]+(?:&&|;)\s*)+")
+_MOVES = re.compile(r"^(?:cd [^&;|\n]+(?:&&|;|\n)\s*)+")
+_FILTERS = re.compile(  # at the end of a command: how much of what it prints is shown
+    r"(?:\s*(?:(?:\|\s*(?:head|tail|grep)|[;&|]+\s*echo)\b(?:\"[^\"\n]*\"|'[^'\n]*'|[^|;&\n\"'])*|2>&1))+$"
+)
+_LINES = re.compile(r"(?<![&|;\\{(])\s*\n\s*")  # of a script, each a command
+_VARIABLES = re.compile(  # in front of a program
+    r"^(?:(?:[A-Za-z_]\w*=(?:\$\([^)]*\)|\"[^\"]*\"|'[^']*'|\S*)|sudo|env)\s+)+"
+)
+_ONCE = re.compile(  # what nobody types again; nor what was fed to a command, which is not told
+    r"(?:mkdir|rm|cp|mv|chmod|chown|touch|ln|sleep|kill|pkill|true|git (?:add|mv|rm|restore|reset))\b"
+    r"|.*(?:<<-?\s*\S+$|--help\b|--version\b)|\w+ -c\b"
+)
 _LASTING = re.compile(  # what a command leaves behind, and a later one needs to know of
     r"\b(?:pip3? install|uv (?:add|pip install)|npm (?:i|install|add)\b|pnpm add|yarn add|apt(?:-get)? install"
     r"|brew install|cargo add|go get|gem install|docker (?:run|compose)|kubectl apply|export [A-Z]"
@@ -111,11 +126,15 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
         seen: texts that the model still sees: no name of them is told.
     """
     texts, done = sorted_calls(lost)
+    runs = runs_of(done)
+    failed = open_failures(runs, texts)
+    texts = _without_solved(texts, done, [one for _, one in failed])
     visible = "\n".join(seen)
     holding = rules(((one.occurrence, one.text) for one in lost if one.role == "user"), visible)
     room = chars - sum(line.chars for line in holding)
     plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
-    acts = [*_fitting(chain(_acts(done, texts, visible, plans), _settled(texts, visible)), room)]
+    told_acts = _acts(done, runs, failed, texts, visible, plans)
+    acts = [*_fitting(chain(told_acts, _settled(texts, visible)), room)]
     room -= sum(line.chars for line in acts)
     heads = heads_of(done, texts)
     mentions = name_mentions(texts, heads, names_seen := names(visible))
@@ -125,10 +144,20 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     unseen = (name for name in likeliest if name not in visible)  # nor as a part of a longer name
     needs = {name: found[name] for name in islice(unseen, WANTED_NAMES)}
     told = "\n".join(line.text for line in (*acts, *holding))
-    offers = offered([one.text for one in texts], needs.keys(), heads)
+    ran = (one.call.what for one in done if one.call.act is Act.RAN and not only_looks(one.call.what))
+    commands = {line.strip() for command in ran for line in command.splitlines()}
+    offers = offered([one.text for one in texts], needs.keys(), heads, commands)
     room -= sum(len(label) + LABEL_CHARS for label in {_speaker(one) for one in texts})
     taken = choose_excerpts(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
-    return Account((*acts, *_excerpt_lines(taken, texts)), holding)
+    return Account((*acts, *_excerpt_lines(taken, texts, changed)), holding)
+
+
+def _without_solved(
+    texts: Sequence[LostText], done: Sequence[CallOutcome], still_open: Sequence[CallOutcome]
+) -> list[LostText]:
+    """The messages without what failed runs printed that are no longer open: told, their errors would seem to be."""
+    solved = {one.result_at for one in done if one.is_failure} - {one.result_at for one in still_open}
+    return [replace(text, prose="") if at in solved else text for at, text in enumerate(texts)]
 
 
 def changed_files(done: Sequence[CallOutcome]) -> frozenset[str]:
@@ -153,6 +182,10 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
     done: list[CallOutcome] = []
     waiting: list[int] = []  # calls whose results are to come, as places in `done`
     for at, message in enumerate(lost):
+        if message.role == "user" and (run := run_by_user(message.text)):
+            texts.append(LostText(message.occurrence, TOOL_ROLES[0], _without_markup(run[1]), run[0].text))
+            done.append(_finished(CallOutcome(run[0], at), at, run[1]))
+            continue
         if message.role not in TOOL_ROLES:
             prose, calls = calls_of(message.text) if message.role == "assistant" else (message.text, ())
             called = "\n".join(call.text for call in calls)
@@ -162,20 +195,35 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
             waiting = [len(done) + place for place in range(len(calls))]
             done += [CallOutcome(call, at) for call in calls]
             continue
-        is_refused = is_refusal(message.text)
-        texts.append(LostText(message.occurrence, message.role, "" if is_refused else _without_markup(message.text)))
-        if waiting:
-            one = done[place := waiting.pop(0)]
-            if not one.call.what and (change := changed_by(message.text)):
+        place = waiting.pop(0) if waiting else None
+        if is_refusal(message.text):
+            texts.append(LostText(message.occurrence, message.role, ""))
+            continue
+        result = printed(message.text)
+        change = changed_by(result)
+        told = result.partition("\n")[2] if change else result
+        texts.append(LostText(message.occurrence, message.role, _without_markup(told)))
+        if place is not None:
+            one = done[place]
+            if not one.call.what and change:
                 one = CallOutcome(replace(change, text=one.call.text), one.at)
-            is_run = one.call.act is Act.RAN and not is_refused
-            outcome, is_failure = outcome_of(message.text, one.call.what) if is_run else ("", False)
-            done[place] = CallOutcome(one.call, one.at, at, outcome, is_failure)
+            done[place] = _finished(one, at, result)
     return texts, done
 
 
+def _finished(one: CallOutcome, at: int, result: str) -> CallOutcome:
+    """A call with what came back in message `at`."""
+    outcome, is_failure = outcome_of(result, one.call.what) if one.call.act is Act.RAN else ("", False)
+    return CallOutcome(one.call, one.at, at, outcome, is_failure)
+
+
 def _acts(
-    done: Sequence[CallOutcome], texts: Sequence[LostText], visible: str, shows_plan: bool
+    done: Sequence[CallOutcome],
+    runs: Mapping[str, CallOutcome],
+    failed: Sequence[tuple[str, CallOutcome]],
+    texts: Sequence[LostText],
+    visible: str,
+    shows_plan: bool,
 ) -> Iterator[AccountLine]:
     """Lines on what was done, open things first, without what the model still sees or a newer plan replaced."""
 
@@ -186,8 +234,6 @@ def _acts(
     plan = next((one for one in reversed(done) if one.call.act is Act.PLANNED), None)
     if plan is not None and plan.call.what and not shows_plan:
         yield line("plan", plan.call.what, [plan])
-    runs = runs_of(done)
-    failed = open_failures(runs, texts)
     for command, one in [*reversed(failed)][:FAILURES]:
         if command not in visible:
             yield line("failed", f"{command}: {one.outcome}", [one])
@@ -209,13 +255,19 @@ def _acts(
             yield line(act.value, shortened(told, FILES_CHARS), [each[-1] for _, each in files])
     is_open = {command for command, _ in failed}
     kept = [
-        (c, one) for c, one in reversed(runs.items()) if c not in is_open and c not in visible and not one.is_failure
+        (c, one) for c, one in reversed([*runs.items()]) if c not in is_open and c not in visible and not one.is_failure
     ]
-    lasting = [(c, one) for c, one in kept if is_lasting(c)][:RUNS]
+    lasting = [run for run in kept if is_lasting(run[0])][:RUNS]
+    lasting += [run for run in kept if run not in lasting and _is_typed_again(run[0])][:PASSED]
     if lasting:
         told = "; ".join(f"{command} → {one.outcome}" if one.outcome else command for command, one in lasting)
         yield line("ran", told, [one for _, one in lasting])
-    ran = {at: one for one in done for at in (one.at, one.result_at) if one.call.act is Act.RAN and at >= 0}
+    ran = {
+        at: one
+        for one in done
+        for at in (one.at, one.result_at)
+        if one.call.act is Act.RAN and at >= 0 and not one.is_failure  # nothing listens where it failed to connect
+    }
     said = [(at, text) for at, text in enumerate(texts) if at in ran or text.role == "user"]
     if (current := branch(text.called or text.prose for at, text in said if at in ran)) and current not in visible:
         yield line("branch", current, [one for at, one in ran.items() if current in texts[at].text][-1:])
@@ -257,10 +309,15 @@ def runs_of(done: Sequence[CallOutcome]) -> dict[str, CallOutcome]:
 def open_failures(runs: Mapping[str, CallOutcome], texts: Sequence[LostText]) -> list[tuple[str, CallOutcome]]:
     """The commands that failed, were meant to pass, and did not pass later."""
     passed = {_program(command): one.at for command, one in runs.items() if not one.is_failure}
+
+    def passed_at(program: str) -> int:
+        """When it passed, by itself or as a part of all that its first word runs; -1: never."""
+        return max(passed.get(program, -1), passed.get(program.partition(" ")[0], -1))
+
     return [
         (command, one)
         for command, one in runs.items()
-        if one.is_failure and passed.get(_program(command), -1) < one.at and not _is_foreseen(one, texts)
+        if one.is_failure and passed_at(_program(command)) < one.at and not _is_foreseen(one, texts)
     ]
 
 
@@ -269,12 +326,17 @@ def is_lasting(command: str) -> bool:
     return _LASTING.search(command) is not None
 
 
+def _is_typed_again(command: str) -> bool:
+    """Whether a command that passed may be needed once more: told whole, no look, no small change of files."""
+    return not only_looks(command) and not _ONCE.match(command) and not command.endswith("…")
+
+
 def _is_foreseen(one: CallOutcome, texts: Sequence[LostText]) -> bool:
     after = next((text.prose for text in texts[one.result_at :] if text.role == "assistant"), "")
     return is_foreseen(one.call.what, texts[one.at].prose[-SAID_CHARS:], after[:SAID_CHARS])
 
 
-def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText]) -> Iterator[AccountLine]:
+def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText], changed: Set[str]) -> Iterator[AccountLine]:
     """Lines with the excerpts: one for each file, then one for what each role said."""
     groups: dict[tuple[str, str], list[Excerpt]] = {}
     for excerpt in taken:
@@ -284,7 +346,8 @@ def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText]) -> Itera
         said = PARTED.join(JOINT.join(excerpt.text for excerpt in each) for _, each in by_message)
         places = dict.fromkeys(excerpt.at for excerpt in of)
         occurrences = tuple(texts[at].occurrence for at in places)
-        yield AccountLine(FILE, f"{head}: {said}", occurrences) if head else AccountLine(role, said, occurrences)
+        label = role if not head else CHANGED if head in changed else READ
+        yield AccountLine(label, f"{head}: {said}" if head else said, occurrences)
 
 
 def _speaker(text: LostText) -> str:
@@ -311,7 +374,8 @@ def _without_markup(text: str) -> str:
 def _short(command: str) -> str:
     """A command in one line, without the change of folder in front of it and what it is fed."""
     fed = _HEREDOC.search(command)
-    return shortened(_MOVES.sub("", command[: fed.end()] if fed else command), COMMAND_CHARS)
+    told = _MOVES.sub("", (command[: fed.end()] if fed else command).strip())
+    return shortened(_LINES.sub("; ", _FILTERS.sub("", told) or told), COMMAND_CHARS)
 
 
 def _root(paths: Sequence[str]) -> str:
@@ -322,5 +386,6 @@ def _root(paths: Sequence[str]) -> str:
 
 
 def _program(command: str) -> str:
-    """What a command runs: its first two words."""
-    return " ".join(command.split()[:2])
+    """What a command runs: its first two words that are neither variables nor options."""
+    words_of = (word for word in _VARIABLES.sub("", command).split() if not word.startswith("-"))
+    return " ".join(islice(words_of, 2))

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -36,6 +37,7 @@ CHANGES = frozenset(
     """old_string new_string old_str new_str content contents file_text patch diff edits insert_text replacement
     new_source code_edit changes search replace""".split()  # noqa: SIM905
 )
+PRINTED = ("stdout", "output", "stderr")  # in the order in which they are read
 PLANS = frozenset("todos plan items tasks steps todo_list".split())  # noqa: SIM905
 STEP = ("content", "step", "title", "text", "description", "task", "name")
 
@@ -53,26 +55,44 @@ _WRITTEN = re.compile(  # a file's name, then what is searched for in it and rep
     r"|\+\+\+ (?:b/)?([^\s]+)(?:\t.*)?\n@@ )",
     re.MULTILINE,
 )
+_RUN = re.compile(r"I ran this command:\n\n(.+?)\n\nAnd got this output:\n\n(.*)", re.DOTALL)
 _CHANGED = re.compile(  # what a tool answers that changed a file
     r"(?:The file |File )?(?:has been |was )?(?P<how>[Cc]reated|[Ww]rote|[Dd]eleted|[Uu]pdated|[Ee]dited|Applied edit)?"
     r"(?: successfully)?(?: to| at)?:? ?`?(?P<path>[\w.@~+-]*/[\w.@~+/-]*\w)`?"
     r"(?: (?:has been|was) (?P<then>created|deleted|updated|edited))?"
 )
 _STEP = re.compile(r"^\s*(?:[-*]|\d+\.)\s*\[(.)\]\s*(.+)$", re.MULTILINE)
-_EXIT = re.compile(r"(?i)\b(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\W{1,3}(\d+)")
-_TESTS = re.compile(r"(?i)\b\d+ (?:tests? )?(?:failed|passed|errors?|failures|passing|failing)\b")
+_STATE = re.compile(r"^(?:pending|in[_-]progress|completed|cancelled|high|medium|low)$", re.MULTILINE)  # of a step
+_EXIT = re.compile(r"\b(?i:exit(?:ed)?(?: with)?(?:[ _]?code|[ _]?status)?|returncode)\W{1,4}(\d+)")
+_TESTS = re.compile(
+    r"(?<![\d:.])\b\d+ (?i:tests? )?(?i:failed|passed|errors?|failures|passing|failing)\b(?!:)"  # no port
+    r"|\bTests run: \d+(?:, (?:Failures|Errors): \d+)+"
+)
+_FAILURES = re.compile(r"(?i)^[1-9].*(?:fail|error)|(?:failures|errors): [1-9]")
 _ERROR = re.compile(
-    r"^.*?(?:\b\w*(?:Error|Exception)(?::|$)|\b[Ee]rror(?: \w{1,8})?:|\berror\[|^\W*error\b|\bFAIL(?:ED|URE)?\b"
+    r"^.*?(?:\b\w*(?:Error|Exception)(?::|$)|\b[Ee]rror(?: \w{1,8})?:|\b[Ee]rror at\b|\berror\["
+    r"|^\W*(?:error|ERROR)\b|\bFAIL(?:ED|URE)?\b|\*\*\* \["
     r"|\bfatal:|\bpanic:|\bTraceback|\b[Nn]o such file|\bcommand not found|\bnot found$|\b[Pp]ermission denied"
-    r"|\bcannot (?:use|find|open|access|import|stat)\b|\bundefined:).*$",
+    r"|\bcannot (?:use|find|open|access|import|stat|read|write|connect|create|load|resolve)\b|\bundefined:).*$",
     re.MULTILINE,
 )
 _LOOKS = re.compile(  # what it prints is what it was asked to show, errors in source code among it
     r"(?:(?:cd|export|source) [^&;|\n]+(?:&&|;|\n)\s*)*(?:sudo )?(?:for\b|if\b|echo|printf|which|type|command|env"
     r"|[a-z]*grep|rg|ag|sed|g?awk|cat|bat|head|tail|less|find|fd|ls|tree|wc|diff|jq|yq|stat|file|du|sort|uniq|nl|strings"
-    r"|git (?:-\S+ (?:\S+ )?)*(?:diff|show|log|status|branch|grep|blame|remote|rev-parse|worktree list)"
+    r"|git (?:-\S+ (?:\S+ )?)*(?:diff|show|log|status|branch|grep|blame|remote|rev-parse|worktree list)|ss|lsof|ps"
+    r"|kubectl (?:-\S+ (?:\S+ )?)*(?:get|describe|logs)|docker (?:ps|logs|images|inspect)"
     r"|gh \w+ (?:diff|view|list)|gh api)\b"
 )
+_SAYS = re.compile(r"^([\w.+-]+)(?:\[\d+\])?: \S.*\Z", re.MULTILINE)  # a program, and the last that it says
+_PROGRAMS = re.compile(r"(?:^|[;&|(]|\bsudo)\s*(?:[A-Za-z_]\w*=\S+\s+)*(?:[\w.+-]*/)*([\w.+-]+)")  # that a command runs
+_COMPLAINS = re.compile(  # of a command that failed: where nothing else tells the reason
+    r"^.*\b(?:[Ff]ail(?:ed|s|ure)?|not found|denied|refused|[Cc]annot|[Cc]ould not|[Uu]nable to|timed out|[Ii]nvalid"
+    r"|mismatch|[Mm]issing)\b.*$",
+    re.MULTILINE,
+)
+_SPEAKS = re.compile(r"[^\W\d_]{3}")
+_NO_ERROR = re.compile(rf"{_EXIT.pattern}|{_TESTS.pattern}|\(none\)$")  # a line that only says how it ended
+_CHATTY = frozenset({"make", "ninja", "git", "go"})  # they announce what they do in the form of an error
 _LEFT = re.compile(  # what a command says that it left behind
     r"^(?:Successfully installed .+|go: (?:added|upgraded) .+|\+ [\w@/.-]+(?:@|==)[\w.^~-]+"
     r"|\[[\w./-]+ [0-9a-f]{7,40}\] .+)$",
@@ -80,17 +100,18 @@ _LEFT = re.compile(  # what a command says that it left behind
 )
 _TRACE = "Traceback"
 _REFUSES = re.compile(  # what clients answer in the name of a tool that they did not call, or not with these arguments
-    r"(?i)\s*<tool_use_error>|.{0,120}(?:exceeds? (?:the )?maximum (?:allowed )?|has not been read yet"
+    r"(?i).{0,120}(?:exceeds? (?:the )?maximum (?:allowed )?|has not been read yet"
     r"|(?:has been|was) modified since|doesn't want to (?:proceed|take)|user rejected|was rejected by|requires approval"
     r"|haven't granted|string to replace (?:was )?not found|no such tool|invalid (?:tool )?(?:arguments|parameters))"
 )
+_REFUSED = "<tool_use_error>"  # however much of the call it repeats
 _FORESEEN = re.compile(
     r"(?i)\bas (?:expected|intended|it should|designed)\b|\bexpected(?: to)? (?:fail|error)\w*"
     r"|\b(?:should|must) (?:now |still )?(?:fail|error|be (?:refused|rejected))\b"
     r"|\b(?:correctly|properly|rightly) (?:fail|refuse|reject|error)\w*|\bon purpose\b|\bdeliberate(?:ly)?\b"
 )
 _TOLERATES = re.compile(r"\|\| ?(?:true|:|echo)\b|^\s*! ")  # a command that may fail
-_ARGUMENT = re.compile(r"^\w*(?:Error|Exception)\b.*$", re.MULTILINE)
+_ARGUMENT = re.compile(r"^[\w.]*(?:Error|Exception)\b.*$", re.MULTILINE)
 
 
 class Act(StrEnum):
@@ -155,9 +176,28 @@ def is_machine(said: Sequence[str]) -> bool:
     return alike >= MACHINE_MESSAGES and 2 * alike > len(texts)
 
 
+def printed(result: str) -> str:
+    """What a tool printed, taken out of the JSON in which some clients and servers send it beside an exit code."""
+    if not result.startswith("{"):
+        return result
+    try:
+        fields = orjson.loads(result)
+    except orjson.JSONDecodeError:
+        return result
+    told = [fields[name] for name in PRINTED if isinstance(fields.get(name), str)]
+    codes = [found[0] for found in _EXIT.finditer(result) if found[1] != "0"]
+    return "\n".join([*codes[:1], *told]) if told else result
+
+
+def run_by_user(text: str) -> tuple[Call, str] | None:
+    """The command that a user's message says was run, and its output, as aider sends them; None where it says none."""
+    match = _RUN.match(text)
+    return (Call(Act.RAN, match[1], match[1]), match[2]) if match else None
+
+
 def is_refusal(result: str) -> bool:
     """Whether a result only says that the call was not carried out: what it names is about the call."""
-    return len(result) <= REFUSAL_CHARS and _REFUSES.match(result) is not None
+    return result.startswith(_REFUSED) or (len(result) <= REFUSAL_CHARS and _REFUSES.match(result) is not None)
 
 
 def is_foreseen(command: str, before: str, after: str) -> bool:
@@ -193,17 +233,36 @@ def outcome_of(result: str, command: str = "") -> tuple[str, bool]:
     looked_at = result if len(result) <= RESULT_CHARS else result[: RESULT_CHARS // 2] + result[-RESULT_CHARS // 2 :]
     code = next((match[1] for match in _EXIT.finditer(looked_at)), "")
     tests = [match[0] for match in _TESTS.finditer(looked_at)][-2:]
-    has_failures = any(re.search(r"(?i)^[1-9].*(?:fail|error)", one) for one in tests)
-    error = _ERROR.search(looked_at)
+    has_failures = any(_FAILURES.search(one) for one in tests)
+    error = _first(_ERROR, looked_at) or _complaint(looked_at, command)
     if error is not None and _TRACE in error[0]:
         error = max(_ARGUMENT.finditer(looked_at), key=re.Match.start, default=error)
     failed = has_failures or (code not in ("", "0")) or (code != "0" and not tests and error is not None)
     said = [*(f"exit {code}" for _ in [0] if code not in ("", "0")), *tests]
-    if failed and error is not None:
-        said.append(error[0])
+    if failed:
+        error = error or _first(_COMPLAINS, looked_at)
+        said.append(error[0] if error is not None else _last_lines(looked_at))
     if not failed and (left := [*_LEFT.finditer(looked_at)]):
         said.append(left[-1][0])
-    return shortened("; ".join(said), OUTCOME_CHARS), failed
+    return shortened("; ".join(filter(None, said)), OUTCOME_CHARS), failed
+
+
+def _first(pattern: re.Pattern[str], result: str) -> re.Match[str] | None:
+    """The first line of this form that says more than how the command ended."""
+    return next((line for line in pattern.finditer(result) if not _NO_ERROR.search(line[0])), None)
+
+
+def _complaint(result: str, command: str) -> re.Match[str] | None:
+    """The last line, where a program of the command says it under its own name: so Unix programs say what failed."""
+    line = _SAYS.search(result.rstrip())
+    return line if line and line[1] in {*_PROGRAMS.findall(command)} - _CHATTY else None
+
+
+def _last_lines(result: str) -> str:
+    """The last two lines that say more than how the command ended."""
+    lines = (line.strip() for line in reversed(result.splitlines()))
+    told = islice((line for line in lines if _SPEAKS.search(line) and not _NO_ERROR.search(line)), 2)
+    return "; ".join(reversed([*told]))
 
 
 def only_looks(command: str) -> bool:
@@ -222,7 +281,7 @@ def _calls_of(tool: str, arguments: Any) -> Iterator[Call]:
     fields = arguments if isinstance(arguments, Mapping) else {"": arguments}
     text = "\n".join(_texts(arguments))
     if (plan := _plan(fields, text)) is not None and not _SHELL.search(tool):
-        yield Call(Act.PLANNED, plan, text)
+        yield Call(Act.PLANNED, plan, _STATE.sub("", text))
         return
     patched = [(match[1] or "Update", match[3].strip()) for match in _PATCHED.finditer(text)]
     if patched:

@@ -54,7 +54,7 @@ class Excerpt:
     head: str = ""
 
 
-def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> list[Excerpt]:
+def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str], whole: Set[str]) -> list[Excerpt]:
     """
     The stretches that may be told.
 
@@ -62,12 +62,13 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
         texts: all that each message says.
         wanted: names.
         heads: of each message the file that it is from, or "".
+        whole: lines that tell little in parts, as commands do: those that are short come whole, or not at all.
     """
     inside = _parts_of(wanted)
     lines = {at: _lines_of(text, wanted) for at, text in enumerate(texts)}
     found: dict[str, Excerpt] = {}
     for at, start in sorted(_told_lines(lines), reverse=True):
-        for stretch, place, here in _stretches_of(texts[at], start, lines[at][start]):
+        for stretch, place, here in _stretches_of(texts[at], start, lines[at][start], whole):
             if stretch in found or not stretch:
                 continue
             standing = {part for name in here for part in inside[name]}
@@ -185,15 +186,20 @@ def _told_lines(lines: Mapping[int, Mapping[int, Sequence[tuple[str, int]]]]) ->
     return taken
 
 
-def _stretches_of(text: str, start: int, here: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, Sequence[str]]]:
+def _stretches_of(
+    text: str, start: int, here: Sequence[tuple[str, int]], whole: Set[str]
+) -> Iterator[tuple[str, int, Sequence[str]]]:
     """Stretches of a line that holds these names, each with its place and the names that stand in it."""
     row = [*dict(here).items()]
+    stop = text.find("\n", start)
+    stop = len(text) if stop < 0 else stop
+    if len(line := text[start:stop].strip()) <= LINE_CHARS and line in whole:
+        yield line, start, [name for name, _ in row]
+        return
     rows = (row[:ROW_NAMES], *pairwise(row), *zip(row, row[1:], row[2:], strict=False)) if len(row) > 1 else ()
     for part in rows:
         told = [name for name, _ in part]
         yield " ".join(told), part[0][1], told
-    stop = text.find("\n", start)
-    stop = len(text) if stop < 0 else stop
     tokens: list[tuple[int, int]] = []
     done: set[tuple[int, int]] = set()
     looked_at = (0, 0)

@@ -50,10 +50,16 @@ def account_of(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         if occurrence in query.lost and full not in query.visible_fulls
     }
     is_talk = not any(lost.values())
+    # an empty result has no passage, and is how most commands say that they passed
+    silent = query.lost.difference(occurrence for _, occurrence, *_ in rows) if lost else ()
+    asked = {*lost, *(occurrence for occurrence in silent if occurrence > min(lost))}
     room = READ_CHARS
     read: list[LostMessage] = []
-    for row in reversed(newest_texts(ask, lost.keys(), READ_MESSAGES, MESSAGE_CHARS)):
-        read.append(LostMessage(*row))
+    for row in reversed(newest_texts(ask, asked, READ_MESSAGES, MESSAGE_CHARS)):
+        one = LostMessage(*row)
+        if one.occurrence not in lost and (one.role not in TOOL_ROLES or one.text):
+            continue
+        read.append(one)
         room -= len(read[-1].text)
         if room < 0:
             break
