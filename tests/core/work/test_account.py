@@ -195,15 +195,22 @@ def test_ids_and_counts_that_clients_put_around_results_are_not_told() -> None:
     assert "read_config" in lines["client"] and not any(id in lines["client"] for id in ("ae8_a4fb", "17742"))
 
 
+def test_what_a_user_typed_behind_a_notice_of_the_client_is_the_users() -> None:
+    notice = "<system-reminder>\nThe limit is 4 GB of new_files.\n</system-reminder>\n\n"
+    lines = told(account(work(("user", f"{notice}The port is fixed. We settled on port 7431.")), [], 2000))
+    assert lines == {"local": "port 7431", "decided": "We settled on port 7431."}, "each once"
+    assert "client" in told(account(work(("user", notice)), [], 2000))
+
+
 def test_decisions_and_values_are_told_in_the_words_in_which_they_were_stated() -> None:
     said = work(
         ("assistant", "The parser is small. Decision: keep the LALR grammar, because the plug-in reads it."),
-        ("user", "We settled on SQLite. The worker listens on port 7431, with a timeout of 30 s."),
+        ("user", "We settled on SQLite. The worker listens on port 7431, with a timeout of 30 s and retries of 5."),
         ("tool", "Decision: none of ours, port 1234"),
     )
     lines = told(account(said, ["a timeout of 30 s"], 2000))
     assert lines["decided"] == ("Decision: keep the LALR grammar, because the plug-in reads it.; We settled on SQLite.")
-    assert lines["values"] == "port 7431"
+    assert (lines["local"], lines["values"]) == ("port 7431", "retries of 5")
 
 
 def test_a_plan_of_which_the_model_sees_a_later_state_is_not_told() -> None:

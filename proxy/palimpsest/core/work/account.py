@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from posixpath import commonprefix
 
 from palimpsest.core.work.calls import (
@@ -60,7 +60,7 @@ WANTED_NAMES = 400  # the likeliest for their length: a block holds some hundred
 FILES, RUNS, PASSED, FAILURES = 8, 3, 3, 2  # told of each: what is older seldom matters
 FILES_CHARS = 420
 ROOT_CHARS = 20  # of a folder that files share, from which on it is told once
-COMMAND_CHARS = 110
+COMMAND_CHARS = 160  # of one as it is told
 SAID_CHARS = 300  # beside a call, which are about it
 DECISIONS, DECISION_CHARS = 3, 160  # told in words, as names do not tell them
 VALUES, VALUE_CHARS = 6, 60
@@ -77,6 +77,7 @@ _ENVELOPE = re.compile(  # ids, states and counts that clients put around the re
     r"^<([\w-]+)>[^<>\s]{0,80}</\1>$|^(?:</?usage>)?(?:total_tokens|tool_uses|duration_ms|agentId|output_file)\b[^\n]*$",
     re.MULTILINE,
 )
+_PREFIX = re.compile(r"^(?:\s*<([\w-]+)>.*?</\1>)+\s*", re.DOTALL)
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")
 _MOVES = re.compile(r"^(?:cd [^&;|\n]+(?:&&|;|\n)\s*)+")
 _FILTERS = re.compile(  # at the end of a command: how much of what it prints is shown
@@ -133,8 +134,9 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     holding = rules(((one.occurrence, one.text) for one in lost if one.role == "user"), visible)
     room = chars - sum(line.chars for line in holding)
     plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
-    told_acts = _acts(done, runs, failed, texts, visible, plans)
-    acts = [*_fitting(chain(told_acts, _settled(texts, visible)), room)]
+    acts = [*_acts(done, runs, failed, texts, visible, plans)]
+    seen_or_told = "\n".join((visible, *(line.text for line in acts))).lower()
+    acts = [*_fitting((*acts, *_settled(texts, seen_or_told)), room)]
     room -= sum(line.chars for line in acts)
     heads = heads_of(done, texts)
     mentions = name_mentions(texts, heads, names_seen := names(visible))
@@ -187,7 +189,7 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
             done.append(_finished(CallOutcome(run[0], at), at, run[1]))
             continue
         if message.role not in TOOL_ROLES:
-            prose, calls = calls_of(message.text) if message.role == "assistant" else (message.text, ())
+            prose, calls = calls_of(message.text) if message.role == "assistant" else (_typed(message.text), ())
             called = "\n".join(call.text for call in calls)
             texts.append(LostText(message.occurrence, message.role, _without_markup(prose), _without_markup(called)))
             if message.role == "assistant":
@@ -209,6 +211,11 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
                 one = CallOutcome(replace(change, text=one.call.text), one.at)
             done[place] = _finished(one, at, result)
     return texts, done
+
+
+def _typed(text: str) -> str:
+    """A user's message without what a client put in front of it between tags; all of it where nothing follows."""
+    return _PREFIX.sub("", text) or text
 
 
 def _finished(one: CallOutcome, at: int, result: str) -> CallOutcome:
@@ -275,15 +282,15 @@ def _acts(
         yield line("local", "; ".join(local), [one for at, one in ran.items() if local[0] in texts[at].text][-1:])
 
 
-def _settled(texts: Sequence[LostText], visible: str) -> Iterator[AccountLine]:
-    """The newest decisions and values that were stated, without those that the model still sees."""
+def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
+    """The newest decisions and values that were stated, without those in `seen`, which is in lower case."""
 
     def newest(found: Callable[[LostText], list[str]], most: int, chars: int) -> Iterator[tuple[str, int]]:
         named: dict[str, int] = {}
         for text in reversed(texts):
             for one in reversed(found(text)):
                 short = shortened(" ".join(one.split()), chars)
-                if short not in visible and not any(short in other or other in short for other in named):
+                if short.lower() not in seen and not any(short in other or other in short for other in named):
                     named[short] = text.occurrence
         return islice(named.items(), most)
 

@@ -19,7 +19,6 @@ import orjson
 
 from palimpsest.domain.frozen import frozen
 
-COMMAND_CHARS = 160  # of a command as it is told
 OUTCOME_CHARS = 140  # of how it ended: one line of an error
 RESULT_CHARS = 20_000  # of a result that is looked at, from either end: errors stand there
 PLAN_STEPS = 12  # told of one plan
