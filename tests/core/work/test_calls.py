@@ -14,6 +14,8 @@ from palimpsest.core.work.calls import (
     written_edits,
 )
 
+from tests.growing import exponent, repeated
+
 
 def called(tool: str, **arguments: object) -> tuple[Act, str]:
     said, (call, *_) = calls_of(f"I will.\n{tool}({json.dumps(arguments)})")
@@ -117,6 +119,11 @@ def test_what_a_command_shows_is_no_failure_and_what_it_leaves_is_told(
     command: str, result: str, told: tuple[str, bool]
 ) -> None:
     assert outcome_of(result, command) == told
+
+
+@pytest.mark.parametrize("sign", ["\n", " ", ";", '"'])
+def test_how_long_a_result_is_read_grows_with_its_length(sign: str) -> None:
+    assert exponent(lambda text: outcome_of(text, text), repeated(sign), 4_000, 16_000) < 1.6  # 2 is quadratic
 
 
 def test_what_a_tool_printed_is_taken_out_of_its_json() -> None:

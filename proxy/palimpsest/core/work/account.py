@@ -61,6 +61,7 @@ FILES, RUNS, PASSED, FAILURES = 8, 3, 3, 2  # told of each: what is older seldom
 FILES_CHARS = 420
 ROOT_CHARS = 20  # of a folder that files share, from which on it is told once
 COMMAND_CHARS = 160  # of one as it is told
+FILTERED_CHARS = 800  # of one that is looked at to its end: a longer one is cut all the same
 SAID_CHARS = 300  # beside a call, which are about it
 DECISIONS, DECISION_CHARS = 3, 160  # told in words, as names do not tell them
 VALUES, VALUE_CHARS = 6, 60
@@ -382,7 +383,9 @@ def _short(command: str) -> str:
     """A command in one line, without the change of folder in front of it and what it is fed."""
     fed = _HEREDOC.search(command)
     told = _MOVES.sub("", (command[: fed.end()] if fed else command).strip())
-    return shortened(_LINES.sub("; ", _FILTERS.sub("", told) or told), COMMAND_CHARS)
+    if len(told) <= FILTERED_CHARS:
+        told = _LINES.sub("; ", _FILTERS.sub("", told) or told)
+    return shortened(told, COMMAND_CHARS)
 
 
 def _root(paths: Sequence[str]) -> str:
