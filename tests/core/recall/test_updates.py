@@ -6,8 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 from palimpsest.core.archive.chunking import query_terms, terms
-from palimpsest.core.recall.ranking import PassageTable, RankedRows
-from palimpsest.core.recall.updates import LOOKED_AT, STATEMENTS, later_statements, shared_share, statements
+from palimpsest.core.recall.ranking import PassageTable, QueryMatches, RankedRows
+from palimpsest.core.recall.updates import (
+    LOOKED_AT,
+    MOST_NAMED,
+    STATEMENTS,
+    has_name,
+    later_statements,
+    namesakes,
+    shared_share,
+    statements,
+)
 
 from tests.core.shelves import axis, shelf
 
@@ -78,3 +87,38 @@ def test_texts_share_more_where_their_rare_words_are_the_same() -> None:
     assert shared_share(["shop", "5432"], ["5432", "x"], weights, 3.0) == 5 / 9
     assert shared_share(["shop", "5432"], ["shop", "x"], weights, 3.0) == 1 / 9
     assert shared_share([], [], weights, 3.0) == 0.0
+
+
+PETS = (
+    "Our dog is called Bruno, a lazy beagle.",
+    "Bruno must not get any grain, the vet says.",
+    "Did Bruno eat today?",
+    "Bruno is a fine name for a beagle.",
+    "Bruno sleeps on the sofa.",
+)
+
+
+def of_one_name(named_rows: np.ndarray, eligible: np.ndarray | None = None) -> list[int]:
+    table = shelf(PETS, users=(0, 1, 2, 4), asks=[2])
+    asked = QueryMatches(cosines=np.array([0.9, 0.4, 0.8, 0.7, 0.6]), found={}, text="Which treats for the dog?")
+    everywhere = np.ones(len(PETS), np.bool_) if eligible is None else eligible
+    found = {"bruno": named_rows, "dog": np.array([0])}
+    return namesakes(table, 0, found, {"Bruno": {"bruno"}}, everywhere, asked).tolist()
+
+
+def test_a_rare_name_leads_to_the_users_other_statements_the_nearest_to_the_question_first() -> None:
+    assert of_one_name(np.arange(5)) == [4, 1]
+
+
+def test_what_may_not_come_shares_no_name() -> None:
+    assert of_one_name(np.arange(5), np.array([True, True, True, True, False])) == [1]
+
+
+def test_a_name_that_many_passages_hold_leads_nowhere() -> None:
+    assert of_one_name(np.resize(np.arange(5), MOST_NAMED)) == [4, 1]
+    assert of_one_name(np.resize(np.arange(5), MOST_NAMED + 1)) == []
+
+
+def test_a_name_is_the_same_word_with_its_capital() -> None:
+    assert has_name("I asked Will's brother.", ["Will"])
+    assert not has_name("I will ask.", ["Will"]) and not has_name("Willow trees", ["Will"])

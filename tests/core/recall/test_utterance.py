@@ -16,6 +16,7 @@ from palimpsest.core.recall.utterance import (
     folded,
     informativeness,
     language,
+    owned_words,
     personal,
     question_form,
     read_utterance,
@@ -117,3 +118,18 @@ def test_a_reading_keeps_no_more_of_a_text_than_it_reads() -> None:
     known = _count_words.cache_info().hits
     read_utterance(long + "that ends otherwise")
     assert _count_words.cache_info().hits == known + 1, "what is not read is no part of the key"
+
+
+@pytest.mark.parametrize(
+    ("text", "owned"),
+    [
+        ("Where can I take my father for his birthday?", ["father"]),
+        ("Help me choose lights for my new bike, please.", ["new", "bike"]),
+        ("How do I read a CSV file?", []),
+        ("Was backe ich zum Geburtstag meiner Tochter?", ["tochter"]),
+        ("Que puis-je offrir à ma sœur ?", ["sœur"]),
+        ("Что подарить моей сестре?", ["сестре"]),
+    ],
+)
+def test_the_words_behind_a_possessive_name_what_is_the_speakers(text: str, owned: list[str]) -> None:
+    assert owned_words(text) == owned

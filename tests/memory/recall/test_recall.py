@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeVar
 
 import pytest
@@ -549,6 +550,20 @@ async def test_a_small_loss_comes_whole_where_the_gate_is_shut(recall: Recall, p
     whole = await recall.recall(replace(query, whole_chars=1500), 10)
     assert whole.admitted and texts(whole) == [told[0], told[1], told[3]]  # thanks tell nothing
     assert texts(await recall.recall(replace(query, whole_chars=20), 10)) == []
+
+
+async def test_what_a_request_calls_the_users_own_comes_with_what_shares_its_name_where_the_gate_is_shut(
+    recall: Recall, past: Past
+) -> None:
+    told = ("My daughter is called Mila, she just started school.", "Mila has a peanut allergy, we carry an EpiPen.")
+    said = await past.say(*chain.from_iterable((one, "I will keep that in mind.") for one in (*told, TALK[0])))
+    await past.index()
+    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    thai, anybodys = "What Thai dish could I cook for my daughter?", "What Thai dish could anybody cook for dinner?"
+    query = ask(thai, frozenset(said), least_help=1.0)
+    mine, others = await recall.recall(query, 10), await recall.recall(replace(query, text=anybodys), 10)
+    assert texts(mine) == [*told] and mine.reason.endswith("what the request calls the user's own comes")
+    assert texts(others) == []
 
 
 async def test_a_small_loss_is_of_this_conversation_alone(recall: Recall, past: Past) -> None:

@@ -173,6 +173,11 @@ def query_terms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term for term in found if term not in _STOP_TERMS))  # "a" stands in any English text
 
 
+def word_terms(word: str, code: str) -> tuple[str, ...]:
+    """The terms by which `query_terms` looks for a word of a text in this language (`utterance.language`)."""
+    return _english_terms_of(word) if code == ENGLISH else _beginning_of(word) or _terms_of(word)
+
+
 def identifiers(text: str, among: Container[str] | None = None) -> tuple[str, ...]:
     """The different terms of a text that name one thing exactly, whole: paths, versions, hashes, ids, long numbers."""
     lowered = ((run, run.lower()) for run in _runs(text))

@@ -106,6 +106,24 @@ OWN = {
     "id": "saya aku kami kita ku punyaku milikku",
 }
 
+# Words of those by which speakers say of a thing behind them that it is theirs.
+POSSESSIVE = {
+    "en": "my our",
+    "de": "mein meine meinen meinem meiner meines unser unsere unseren unserem unserer",
+    "fr": "mon ma mes notre nos",
+    "es": "mi mis nuestro nuestra nuestros nuestras",
+    "it": "mio mia miei mie nostro nostra nostri nostre",
+    "pt": "meu minha meus minhas nosso nossa nossos nossas",
+    "nl": "mijn m'n ons onze",
+    "sv": "min mitt mina var vart vara",
+    "da": "min mit mine vores",
+    "no": "min mitt mine var vart vare",
+    "pl": "moj moja moje moi mojego mojej moich moim nasz nasza nasze nasi naszego naszej naszych",
+    "cs": "muj moje moji meho nas nase nasi naseho",
+    "uk": "мій моя моє мої мого моєї моїх моєму наш наша наше наші нашого нашої",
+    "ru": "мой моя мое мои моего моей моих моему моим наш наша наше наши нашего нашей",
+}
+
 # Words that look back at what was said, done or decided.
 BACK = {
     "en": "again remember remind recall earlier before already ago yesterday last said told mentioned decided agreed "

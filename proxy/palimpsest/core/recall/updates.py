@@ -8,16 +8,19 @@ a shorter way, as both name the same thing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, RankedRows, Rows
+from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, QueryMatches, RankedRows, Rows
 
 LEAST_TELLING = 0.5  # of `PassageTable.tells`: a statement that may have been updated
-LEAST_UPDATING = 0.2  # "Lena left the company" tells little by its form
+LEAST_UPDATING = 0.2  # "Lena left the company" tells little by its form, and "My bike is a Cube Nuroad" not much
 STATEMENTS = 3  # of those that come first: each is looked up once more
 LOOKED_AT = 8  # likest later statements, whose texts are read
+MOST_NAMED = 12  # passages that hold a name: who is named more often is not told apart by it
+NAMESAKES = 2  # statements that share a name, behind one
 # Cosine, and the weighed share of the words that both have among the words of either (Jaccard). Of 28 corrections
 # ("I live in Berlin." / "I live in Leipzig now.") 22 are as much alike, and three of the likest other statements
 # among 880 by other people: with words or meanings alone half of that are told apart.
@@ -27,7 +30,7 @@ LEAST_ALIKE = 0.65
 def statements(table: PassageTable, best: RankedRows) -> Rows:
     """The first rows that are a user's statements."""
     rows = best.rows
-    chosen: Rows = rows[table.users[rows] & (table.tells[rows] >= LEAST_TELLING)][:STATEMENTS]
+    chosen: Rows = rows[table.users[rows] & (table.tells[rows] >= LEAST_UPDATING)][:STATEMENTS]
     return chosen
 
 
@@ -66,3 +69,41 @@ def shared_share(one: Collection[str], other: Collection[str], weights: Mapping[
     first, second = set(one), set(other)
     both, either = (sum(weights.get(term, unknown) for term in terms) for terms in (first & second, first | second))
     return both / either if either else 0.0
+
+
+def namesakes(
+    table: PassageTable,
+    row: int,
+    found: Mapping[str, Rows],
+    named: Mapping[str, Collection[str]],
+    eligible: Bools,
+    asked: QueryMatches,
+) -> Rows:
+    """
+    The user's other statements that share a rare name with one, those nearest to the question first.
+
+    "Which treats for the dog?" leads to "Our dog is called Bruno", and only from there to what Bruno must not eat.
+
+    Args:
+        found: terms of the statement, with the rows that hold them.
+        named: its names with their terms.
+
+    Returns:
+        At most `LOOKED_AT` rows, whose texts are still to be looked at: terms have lost their capitals.
+    """
+    terms = {term for each in named.values() for term in each}
+    rare = [rows for term, rows in found.items() if term in terms and len(rows) <= MOST_NAMED]
+    rows = np.unique(np.concatenate([*rare, np.empty(0, np.int64)])).astype(np.int64)
+    rows = rows[eligible[rows] & table.users[rows] & ~table.asks[rows] & (table.fulls[rows] != table.fulls[row])]
+    return nearest_first(rows, asked)[:LOOKED_AT]
+
+
+def has_name(text: str, named: Collection[str]) -> bool:
+    """Whether a text holds one of these names, with its capital."""
+    return any(re.search(rf"\b{re.escape(name)}\b", text) for name in named)
+
+
+def nearest_first(rows: Rows, asked: QueryMatches) -> Rows:
+    """Rows in the order of their nearness to the question."""
+    near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
+    return rows[np.argsort(-near, kind="stable")]

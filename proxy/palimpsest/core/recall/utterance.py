@@ -26,6 +26,7 @@ READ_CHARS = 600  # who wants something says so at the beginning; the rest is ma
 LONG_CHARS = 200  # a longer question brings material of its own
 STATEMENT_CHARS = 350  # a longer statement is a text to work on
 CHARS_PER_WORD = 2  # where no spaces part them
+OWNED = 2  # words behind "my" that may name the thing: "my new bike"
 VOTES = 2  # of a word that stands for a language; one of small talk has half as many, as languages share those
 COUNTER_BITS = 16  # of a tally: an unsigned short
 CACHED = 4096  # utterances; a question is read by several rules
@@ -128,6 +129,19 @@ def words(text: str) -> list[str]:
 def language(text: str) -> str:
     """ISO 639-1 code of the language, English where nothing tells."""
     return read_utterance(text).language
+
+
+def owned_words(text: str) -> list[str]:
+    """The words behind those that say whose something is, as they may name it: "new" and "bike" of "my new bike"."""
+    code = language(text)
+    possessives, idle = _POSSESSIVES.get(code, frozenset()), function_words(code)
+    found: list[str] = []
+    left = 0
+    for word in words(text[:READ_CHARS]):
+        left = OWNED if word in possessives else 0 if word in idle else left - 1
+        if left >= 0 and word not in idle:
+            found.append(word)
+    return found
 
 
 def is_unspaced(code: str) -> bool:
@@ -285,6 +299,7 @@ _FUNCTION_WORDS = {
     code: frozenset(word for word, known in _OF_WORDS.items() if known.get(code, 0) & (FUNCTION | OWN))
     for code in languages.FUNCTION
 }
+_POSSESSIVES = {code: frozenset(words(entries)) for code, entries in languages.POSSESSIVE.items()}
 # The same as tallies: integers with a counter for each language, or each kind, so that one addition counts a word in
 # all of them. A text that is read has no more than 600 words.
 _CODES = tuple(languages.FUNCTION)

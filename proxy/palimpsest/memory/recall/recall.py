@@ -22,6 +22,7 @@ from palimpsest.core.archive.chunking import (
     tags,
     without_names,
 )
+from palimpsest.core.recall.own_things import own_things
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
@@ -312,6 +313,11 @@ class Recall:
         reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is required"
         reason += "; all that was lost is little, and comes" if len(whole) else ""
         if judged.helps < query.least_help:
+            own = own_things(table, asked, eligible)
+            if len(own):
+                reason += "; what the request calls the user's own comes"
+                told = with_updates(ask, scope, texts, table, _unranked(own, "own"), eligible, asked)
+                certain = told if certain is None else _prepend(certain, told)
             return reason, certain, judged.helps
         passages, boosted = judged.passages, self._boosted(ask, scope, table, asked, vectors)
         if boosted is not None:  # keys choose among passages; whether any help at all is said by their own texts
@@ -328,7 +334,7 @@ class Recall:
             keys.note(boosted[1], best.rows)
         rows = best.rows if certain is None else np.concatenate([certain.rows, best.rows])
         texts.of(table.ids[rows].tolist())  # all that are going to be asked for, at once
-        best = with_updates(ask, scope, texts, table, best, eligible)
+        best = with_updates(ask, scope, texts, table, best, eligible, asked)
         return reason, best if certain is None else _prepend(certain, best), judged.helps
 
     def _ranked(
@@ -428,10 +434,10 @@ def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: in
     return RankedRows(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
 
 
-def _unranked(rows: Rows) -> RankedRows:
-    """All lost passages as a ranking in which none is more probable than the rest."""
+def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:
+    """Passages that come for certain as a ranking in which none is more probable than the rest."""
     ones = np.ones(len(rows))
-    return RankedRows(rows, ones, {PROBABILITY: ones, "whole": ones})
+    return RankedRows(rows, ones, {PROBABILITY: ones, signal: ones})
 
 
 def _prepend(certain: RankedRows, best: RankedRows) -> RankedRows:

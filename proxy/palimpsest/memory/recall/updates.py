@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from palimpsest.core.archive.chunking import query_terms
-from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, RankedRows, Rows
+from palimpsest.core.archive.chunking import names, query_terms, word_terms
+from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, QueryMatches, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
-from palimpsest.core.recall.updates import LEAST_ALIKE, later_statements, shared_share, statements
+from palimpsest.core.recall.updates import (
+    LEAST_ALIKE,
+    LEAST_TELLING,
+    NAMESAKES,
+    has_name,
+    later_statements,
+    namesakes,
+    shared_share,
+    statements,
+)
+from palimpsest.core.recall.utterance import language
 from palimpsest.memory.index.full_text import find_each
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.passages import PassageTexts
@@ -19,44 +29,62 @@ UPDATE = "update"  # the signal of what was said later about the same thing: how
 
 
 def with_updates(
-    ask: Ask, scope: Scope, texts: PassageTexts, table: PassageTable, best: RankedRows, eligible: Bools
+    ask: Ask,
+    scope: Scope,
+    texts: PassageTexts,
+    table: PassageTable,
+    best: RankedRows,
+    eligible: Bools,
+    asked: QueryMatches,
 ) -> RankedRows:
-    """A ranking with the newest later statement on the same thing inserted after each statement, equally probable."""
-    said = {row: query_terms(text) for row, text in _texts(texts, table, statements(table, best)).items()}
+    """
+    A ranking with what was said of the same thing inserted behind each statement, equally probable: its newest update,
+    and the statements that share a rare name with it.
+    """
+    stated = _texts(texts, table, statements(table, best))
+    said = {row: query_terms(text) for row, text in stated.items()}
     found = dict(zip(said, find_each(ask, scope, table, [*said.values()]), strict=True))
     weighed = {
         row: {term: term_weight(len(holding), len(table)) for term, holding in one.rows.items()}
         for row, one in found.items()
     }
     later = {row: later_statements(table, row, found[row].rows, weighed[row], eligible) for row in said}
-    read = _texts(texts, table, np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in later.values())]))
-    updates: dict[int, tuple[int, float]] = {}
+    named = {row: _names_not_asked_for(text, asked) for row, text in stated.items()}
+    others = {row: namesakes(table, row, found[row].rows, named[row], eligible, asked) for row in said}
+    looked_at = [*(rows for rows, _ in later.values()), *others.values(), np.empty(0, np.int64)]
+    read = _texts(texts, table, np.concatenate(looked_at))
+    behind: dict[int, list[tuple[int, float]]] = {}
     rare = term_weight(1, len(table))
     for row, (rows, cosines) in later.items():
         alike = {
             one: float(cosine) + shared_share(said[row], query_terms(read[one]), weighed[row], rare)
             for one, cosine in zip(rows.tolist(), cosines, strict=True)
-            if one in read
+            if one in read and table.tells[row] >= LEAST_TELLING
         }
         newest = max(((one, much) for one, much in alike.items() if much >= LEAST_ALIKE), default=None)
-        if newest is not None:
-            updates[row] = newest
-    return _with_updates(best, updates) if updates else best
+        named_too = [one for one in others[row].tolist() if one in read and has_name(read[one], named[row])]
+        behind[row] = [*([newest] if newest else []), *((one, 0.0) for one in named_too[:NAMESAKES])]
+    return _with_updates(best, behind) if any(behind.values()) else best
 
 
-def _with_updates(best: RankedRows, updates: Mapping[int, tuple[int, float]]) -> RankedRows:
+def _names_not_asked_for(text: str, asked: QueryMatches) -> dict[str, set[str]]:
+    """The names of a statement that the question does not have itself, each with its terms."""
+    code = language(text)
+    return {name: {*word_terms(name, code)} - {*asked.found} for name in names(text)}
+
+
+def _with_updates(best: RankedRows, updates: Mapping[int, Sequence[tuple[int, float]]]) -> RankedRows:
     """The ranking with each update behind its statement; where it was ranked itself, it keeps its signals."""
     place = {row: at for at, row in enumerate(best.rows.tolist())}
     order: list[tuple[int, int, float]] = []  # the row, the place of its signals, how much it is an update
     for row in best.rows.tolist():
         order.append((row, place[row], 0.0))
-        if row in updates:
-            update, much = updates[row]
-            order.append((update, place.get(update, -1), much))
+        order += [(update, place.get(update, -1), much) for update, much in updates.get(row, ())]
     first: dict[int, tuple[int, float]] = {}
     probable = dict(zip(best.rows.tolist(), best.signals[PROBABILITY].tolist(), strict=True))
-    for statement, (update, _) in updates.items():
-        probable[update] = max(probable.get(update, 0.0), probable[statement])
+    for statement, each in updates.items():
+        for update, _ in each:
+            probable[update] = max(probable.get(update, 0.0), probable[statement])
     for row, at, much in order:
         first.setdefault(row, (at, much))
     rows = np.array([*first], np.int64)
