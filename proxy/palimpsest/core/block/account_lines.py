@@ -22,14 +22,8 @@ MOST_CHARS = 3000  # of a block where nobody asks: what comes behind is seldom n
 LEAST_QUOTES_CHARS = 600  # of it, for what people said: decisions are told in words, and names do not tell them
 QUOTE_CHARS = 300  # of one of these quotes
 FRAME_CHARS = 90  # the reading of an account is so much longer
-NAMING = (
-    READ,
-    CHANGED,
-    CLIENT,
-    "user",
-    "assistant",
-    *TOOL_ROLES,
-)  # labels of lines that are names with the words around them
+# Labels of lines that are names with the words around them.
+NAMING = (READ, CHANGED, CLIENT, "user", "assistant", *TOOL_ROLES)
 
 
 def beside_account(budget: Budget, account: Account | None, query: Query) -> Budget:
