@@ -251,10 +251,10 @@ async def test_one_broken_turn_does_not_hold_up_the_others(tmp_path: Path) -> No
     bad = PortableTurn("t-bad", "c-2", NOW, (PortableMessage(0, {"role": "user", "content": 7}),), tenant="static:me")
     half = PortableMessage(0, {"role": "user", "content": "half a pair: \ud83d"})
     odd = PortableTurn("t-odd", "c-3", NOW, (half,), tenant="static:me", model="m\ud83d")
-    unstorable = PortableTurn("t-name", "c-4", NOW, (half,), tenant="static:me", user="half a pair: \ud83d")
+    named = PortableTurn("t-name", "c-4", NOW, (half,), tenant="static:me", user="half a pair: \ud83d")
     async with opened(tmp_path) as database:
-        totals = await taken(database, [good[0], bad, odd, unstorable, good[1]])
-        assert totals.written.turns == 3 and len(totals.broken) == 2, totals.broken
+        totals = await taken(database, [good[0], bad, odd, named, good[1]])
+        assert totals.written.turns == 4 and len(totals.broken) == 1, totals.broken
         assert "its content is neither text" in totals.broken[0]
 
 
