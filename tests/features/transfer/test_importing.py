@@ -51,8 +51,10 @@ ME = Destination(default_tenant="static:me")
 async def opened(folder: Path, name: str = "a") -> AsyncIterator[Database]:
     database = Database(folder / f"{name}.db")
     await database.open()
-    yield database
-    await database.close()
+    try:
+        yield database
+    finally:
+        await database.close()
 
 
 async def exported(database: Database, secret: bytes = SECRET, **selection: str) -> bytes:
