@@ -46,7 +46,7 @@ def loads(data: bytes) -> Any:
         if b"\\u" not in data:
             raise
     try:
-        return orjson.loads(_SURROGATE.sub("\ufffd", json.dumps(json.loads(data), ensure_ascii=False)))
+        return orjson.loads(_SURROGATE.sub("\ufffd", json.dumps(json.loads(data.decode()), ensure_ascii=False)))
     except RecursionError as cause:
         raise ValueError("it is nested too deeply") from cause
 
