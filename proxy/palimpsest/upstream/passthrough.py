@@ -53,7 +53,7 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (aiohttp.ClientProxyConnectionError, "the proxy of the network (HTTPS_PROXY) could not be reached"),
     (
         aiohttp.ClientConnectorCertificateError,
-        f"its certificate is not trusted: it is expired, for another name, or {EXTRA_AUTHORITIES} must name its signer",
+        f"its certificate is not trusted (expired, for another name, or {EXTRA_AUTHORITIES} must name its signer)",
     ),
     (aiohttp.ClientSSLError, "a secure connection could not be made"),
     (TimeoutError, "it sent nothing for too long"),
