@@ -17,6 +17,7 @@ from tests.running import PATIENCE_SECONDS, Proxy, free_port, request, until
 
 NOWHERE = "http://127.0.0.1:9"  # of the box: it forwards nothing
 CHUNK_BYTES = 1 << 16
+UNAUTHORIZED = 401  # what a box answers to a key that it does not know
 
 
 def box(folder: Path) -> Proxy:
@@ -25,10 +26,14 @@ def box(folder: Path) -> Proxy:
 
 
 def key_of(box: Proxy, name: str = "ada") -> str:
-    """A new key of a running box."""
+    """A new key of a running box, which knows it by then: that takes up to a second."""
     body = orjson.dumps({"name": name})
     made = request(box.port, "POST", "/memory/v1/keys", body, {"content-type": "application/json"})
     key: str = made.json["key"]
+    shown = {"authorization": f"Bearer {key}"}
+    until(
+        lambda: request(box.port, "GET", "/v1/models", headers=shown).status != UNAUTHORIZED, "the box to know the key"
+    )
     return key
 
 

@@ -1,9 +1,10 @@
 """
-Updates: which of a user's later statements is about the same thing as one that a block will quote.
+Related statements: which others of a user's are about the same thing as one that a block will quote, updates above all.
 
 A question leads to the statement whose words it shares, and that may be the old one: "Which port has the database?" is
 nearer to "Our database is Postgres on port 5432" than to "We moved it to 5433". From one statement to the other it is
-a shorter way, as both name the same thing.
+a shorter way, as both name the same thing. In the same way a rare name leads on: from "Our dog is called Bruno" to what
+Bruno must not eat.
 """
 
 from __future__ import annotations

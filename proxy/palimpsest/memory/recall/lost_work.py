@@ -25,7 +25,7 @@ WORK_FILES = 2  # that several messages of a talk name: it is about work, though
 TYPED_CHARS, TYPED_WORDS = 600, 4  # of what somebody typed: more was pasted, less answers what is lost
 ALIKE = 0.7  # of the words of two requests that name the same, from which on they ask for the same
 # Of lost work, the newest is read for its account. More gains nothing: all of it held .684 of what the rest of a
-# session named, 80,000 characters .685, 50,000 .668 (`palimpsest bench work coding_sessions`).
+# session named, 80,000 characters .685, 50,000 .668 (`palimpsest bench work coding_sessions`, given so much).
 READ_CHARS, READ_MESSAGES, MESSAGE_CHARS = 80_000, 400, 8_000
 
 

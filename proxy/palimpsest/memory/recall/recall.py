@@ -64,7 +64,7 @@ from palimpsest.memory.recall.lost_work import (
     without_negligible,
 )
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
-from palimpsest.memory.recall.updates import with_updates
+from palimpsest.memory.recall.updates import with_related
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask, Engine, ask_ahead
 from palimpsest.store.search.passages import PassageTexts
@@ -316,7 +316,7 @@ class Recall:
             own = own_things(table, asked, eligible)
             if len(own):
                 reason += "; what the request calls the user's own comes"
-                told = with_updates(ask, scope, texts, table, _unranked(own, "own"), eligible, asked)
+                told = with_related(ask, scope, texts, table, _unranked(own, "own"), eligible, asked)
                 certain = told if certain is None else _prepend(certain, told)
             return reason, certain, judged.helps
         passages, boosted = judged.passages, self._boosted(ask, scope, table, asked, vectors)
@@ -334,7 +334,7 @@ class Recall:
             keys.note(boosted[1], best.rows)
         rows = best.rows if certain is None else np.concatenate([certain.rows, best.rows])
         texts.of(table.ids[rows].tolist())  # all that are going to be asked for, at once
-        best = with_updates(ask, scope, texts, table, best, eligible, asked)
+        best = with_related(ask, scope, texts, table, best, eligible, asked)
         return reason, best if certain is None else _prepend(certain, best), judged.helps
 
     def _ranked(

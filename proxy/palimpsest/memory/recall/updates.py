@@ -1,4 +1,4 @@
-"""The look-up of updates: each statement that will be quoted, asked once more with its own words."""
+"""The look-up of related statements: each one that will be quoted, asked once more with its own words and names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from palimpsest.store.search.scope import Scope
 UPDATE = "update"  # the signal of what was said later about the same thing: how much alike they are
 
 
-def with_updates(
+def with_related(
     ask: Ask,
     scope: Scope,
     texts: PassageTexts,
@@ -48,18 +48,22 @@ def with_updates(
         row: {term: term_weight(len(holding), len(table)) for term, holding in one.rows.items()}
         for row, one in found.items()
     }
-    later = {row: later_statements(table, row, found[row].rows, weighed[row], eligible) for row in said}
+    later = {
+        row: later_statements(table, row, found[row].rows, weighed[row], eligible)
+        for row in said
+        if table.tells[row] >= LEAST_TELLING
+    }
     named = {row: _names_not_asked_for(text, asked) for row, text in stated.items()}
     others = {row: namesakes(table, row, found[row].rows, named[row], eligible, asked) for row in said}
     looked_at = [*(rows for rows, _ in later.values()), *others.values(), np.empty(0, np.int64)]
     read = _texts(texts, table, np.concatenate(looked_at))
     behind: dict[int, list[tuple[int, float]]] = {}
     rare = term_weight(1, len(table))
-    for row, (rows, cosines) in later.items():
+    for row in said:
         alike = {
             one: float(cosine) + shared_share(said[row], query_terms(read[one]), weighed[row], rare)
-            for one, cosine in zip(rows.tolist(), cosines, strict=True)
-            if one in read and table.tells[row] >= LEAST_TELLING
+            for one, cosine in zip(*later.get(row, ((), ())), strict=True)
+            if one in read
         }
         newest = max(((one, much) for one, much in alike.items() if much >= LEAST_ALIKE), default=None)
         named_too = [one for one in others[row].tolist() if one in read and has_name(read[one], named[row])]
