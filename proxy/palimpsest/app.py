@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from palimpsest.remote.memory import RemoteMemory
     from palimpsest.upstream.litellm_library import LiteLLMThread
 
-PAGE_SECONDS = 2.0  # after a start: loading takes half a second of a processor, which first requests go before
+PAGE_SECONDS = 2.0  # without a request: loading takes half a second of a processor, for which a request would wait
 EXPIRY_SECONDS = 0.5  # between looks whether a key has expired
 OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
 
@@ -264,9 +264,9 @@ class _Proxy:
             await asyncio.sleep(EXPIRY_SECONDS)
 
     async def _prepare_page(self) -> None:
-        """Load the page behind the start, so that whoever opens it first need not wait for that."""
+        """Load the page when no request comes, so that whoever opens it first need not wait for that."""
         if self._reload.policy.page.enabled:
-            await asyncio.sleep(PAGE_SECONDS)
+            await self._memory.traffic.pause(PAGE_SECONDS)
             await self._api.prepare()
 
     def _renew(self) -> None:

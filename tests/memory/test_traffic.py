@@ -18,6 +18,16 @@ async def test_it_is_quiet_a_moment_after_the_last_request() -> None:
     assert traffic.is_quiet
 
 
+async def test_a_pause_outlasts_the_request_that_comes_within_it() -> None:
+    traffic = Traffic()
+    waiting = asyncio.create_task(traffic.pause(0.2))
+    traffic.begin()
+    await asyncio.sleep(0.5)
+    traffic.end()
+    assert not waiting.done()
+    await asyncio.wait_for(waiting, 5)
+
+
 async def test_a_request_stops_what_gives_way_to_it() -> None:
     traffic, begun, stopped = Traffic(), asyncio.Event(), asyncio.Event()
 

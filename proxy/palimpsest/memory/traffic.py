@@ -26,6 +26,13 @@ class Traffic:
         """Whether no request is being prepared, and none was a moment ago."""
         return not self._under_way and monotonic() - self._ended_at >= QUIET_SECONDS
 
+    async def pause(self, seconds: float) -> None:
+        """Wait until no request has been prepared for so long, counted from now on."""
+        left_seconds = seconds
+        while left_seconds > 0:
+            await asyncio.sleep(left_seconds)
+            left_seconds = seconds if self._under_way else self._ended_at + seconds - monotonic()
+
     def begin(self) -> None:
         """Note that a request has begun, which stops background work."""
         self._under_way += 1

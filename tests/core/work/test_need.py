@@ -1,11 +1,12 @@
 """The probability that the rest of the work needs a name."""
 
+from palimpsest.core.work.names import placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
 
 
 def likelier(name: str, other: str, *lost: LostText, seen: str = "", changed: frozenset[str] = frozenset()) -> bool:
     heads = ["src/changed.py" if "shown" in one.prose else "" for one in lost]
-    found = name_mentions(lost, heads, frozenset(seen.split()))
+    found = name_mentions(lost, [placed(one.text) for one in lost], heads, frozenset(seen.split()))
     first, second = (need(each, found[each], len(lost), words([seen]), changed) for each in (name, other))
     return first > second
 

@@ -38,7 +38,7 @@ from palimpsest.core.work.calls import (
     written_edits,
 )
 from palimpsest.core.work.excerpts import JOINT, Excerpt, choose_excerpts, offered
-from palimpsest.core.work.names import names
+from palimpsest.core.work.names import names, placed
 from palimpsest.core.work.need import TOOL_ROLES, LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
@@ -56,7 +56,7 @@ HEAD_CHARS = len(READ) + LABEL_CHARS + 2  # around its path
 PATH_CHARS = 160  # of a file's name
 FILE_ACTS = (Act.READ, Act.EDITED, Act.CREATED)
 NAME_CHARS = 8  # of room that a name takes beside its own letters
-WANTED_NAMES = 400  # the likeliest for their length: a block holds some hundred, and which is a matter of their lines
+WANTED_NAMES = 250  # the likeliest for their length: more tell less in the same room, and take longer
 FILES, RUNS, PASSED, FAILURES = 8, 3, 3, 2  # told of each: what is older seldom matters
 FILES_CHARS = 420
 ROOT_CHARS = 20  # of a folder that files share, from which on it is told once
@@ -140,7 +140,9 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     acts = [*_fitting((*acts, *_settled(texts, seen_or_told)), room)]
     room -= sum(line.chars for line in acts)
     heads = heads_of(done, texts)
-    mentions = name_mentions(texts, heads, names_seen := names(visible))
+    full = [one.text for one in texts]
+    stood = [placed(text) for text in full]
+    mentions = name_mentions(texts, stood, heads, names_seen := names(visible))
     known, changed = words(seen), changed_files(done)
     found = {name: need(name, mentions[name], len(texts), known, changed) for name in mentions.keys() - names_seen}
     likeliest = sorted(found, key=lambda name: (-found[name] / (len(name) + NAME_CHARS), name))
@@ -149,7 +151,7 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     told = "\n".join(line.text for line in (*acts, *holding))
     ran = (one.call.what for one in done if one.call.act is Act.RAN and not only_looks(one.call.what))
     commands = {line.strip() for command in ran for line in command.splitlines()}
-    offers = offered([one.text for one in texts], needs.keys(), heads, commands)
+    offers = offered(full, stood, needs.keys(), heads, commands)
     room -= sum(len(label) + LABEL_CHARS for label in {_speaker(one) for one in texts})
     taken = choose_excerpts(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
     return Account((*acts, *_excerpt_lines(taken, texts, changed)), holding)

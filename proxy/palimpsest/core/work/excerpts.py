@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
 from itertools import accumulate, pairwise
 from operator import itemgetter
 
-from palimpsest.core.work.names import is_number, placed
+from palimpsest.core.work.names import Places, is_number
 from palimpsest.domain.frozen import frozen
 
 LINE_CHARS = 110  # a line up to this is offered whole
@@ -54,25 +54,28 @@ class Excerpt:
     head: str = ""
 
 
-def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str], whole: Set[str]) -> list[Excerpt]:
+def offered(
+    texts: Sequence[str], stood: Sequence[Places], wanted: Set[str], heads: Sequence[str], whole: Set[str]
+) -> list[Excerpt]:
     """
     The stretches that may be told.
 
     Args:
         texts: all that each message says.
+        stood: of each the names with their places.
         wanted: names.
         heads: of each message the file that it is from, or "".
         whole: lines that tell little in parts, as commands do: those that are short come whole, or not at all.
     """
     inside = _parts_of(wanted)
-    lines = {at: _lines_of(text, wanted) for at, text in enumerate(texts)}
+    lines = {at: _lines_of(text, stood[at], wanted) for at, text in enumerate(texts)}
     found: dict[str, Excerpt] = {}
     for at, start in sorted(_told_lines(lines), reverse=True):
         for stretch, place, here in _stretches_of(texts[at], start, lines[at][start], whole):
             if stretch in found or not stretch:
                 continue
             standing = {part for name in here for part in inside[name]}
-            held = {name: _is_beside(name, stretch) for name in sorted(standing)}
+            held = _beside(sorted(standing), stretch)
             head = "" if stretch in heads[at] else heads[at]  # a path is not told under itself
             found[stretch] = Excerpt(at, place, stretch, held, head)
     return [*found.values()]
@@ -162,10 +165,10 @@ def _parts_of(wanted: Set[str]) -> dict[str, list[str]]:
     return inside
 
 
-def _lines_of(text: str, wanted: Set[str]) -> dict[int, list[tuple[str, int]]]:
+def _lines_of(text: str, stood: Places, wanted: Set[str]) -> dict[int, list[tuple[str, int]]]:
     """Of each line of a text that holds wanted names, where it starts, and these with their places."""
     found: dict[int, list[tuple[str, int]]] = {}
-    for name, place in placed(text):
+    for name, place in stood:
         if name in wanted:
             found.setdefault(text.rfind("\n", 0, place) + 1, []).append((name, place))
     return found
@@ -258,6 +261,11 @@ def _lone_brackets(stretch: str) -> list[int]:
     return lone + opened
 
 
-def _is_beside(name: str, stretch: str) -> bool:
-    """Whether other words stand beside a name in a stretch that tell what it is about."""
-    return len(set(_WORD.findall(stretch.replace(name, " ")))) >= BESIDE
+def _beside(standing: Iterable[str], stretch: str) -> dict[str, bool]:
+    """Of each name in a stretch, whether enough other words stand beside it that tell what it is about."""
+    words = len(set(_WORD.findall(stretch)))
+    held: dict[str, bool] = {}
+    for name in standing:
+        taken = len(name) // 3 + 2 * stretch.count(name)  # words at most: its own, and those that it stands in
+        held[name] = words - taken >= BESIDE or len(set(_WORD.findall(stretch.replace(name, " ")))) >= BESIDE
+    return held

@@ -8,12 +8,15 @@ on with a piece of work types them again exactly.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from palimpsest.domain.word_cache import word_cache
 
 LEAST_CHARS, MOST_CHARS = 4, 120  # shorter ones stand everywhere, longer ones are data
 CACHED_TOKENS = 50_000  # a session of a million characters has some ten thousand
+
+Places: TypeAlias = Sequence[tuple[str, int]]  # names with the characters that stand before them
 
 _TOKEN = re.compile(r"[\w@][\w./:@-]{3,}")
 _IS_NAME = re.compile(r"[_/@]|\w\.\w|[a-z][A-Z]|\d").search
@@ -46,11 +49,13 @@ def names(text: str) -> set[str]:
     return found
 
 
-def placed(text: str) -> Iterator[tuple[str, int]]:
+def placed(text: str) -> Places:
     """Every name of a text in its order, each with its place, in characters."""
+    found: list[tuple[str, int]] = []
     for token in _TOKEN.finditer(text):
-        if name := _name(token[0]):
-            yield name, token.start() + token[0].find(name)
+        if name := _name(word := token[0]):
+            found.append((name, token.start() + word.find(name)))
+    return found
 
 
 def is_number(name: str) -> bool:

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from math import exp, log, log1p
 from operator import mul
 
-from palimpsest.core.work.names import is_file, names, parts
+from palimpsest.core.work.names import Places, is_file, parts
 
 TOOL_ROLES = ("tool", "function")
 NEVER = 0.5  # log-odds of distance: so much farther than the oldest message is what nobody wrote
-_NONE: frozenset[str] = frozenset()
 _WORD = re.compile(r"[A-Za-z]{3,}")
 
 # Log-odds for each unit of a signal, in the order of `signals`; "bias" is the constant.
@@ -58,19 +57,23 @@ class LostText:
         return f"{self.prose}\n{self.called}" if self.called else self.prose
 
 
-def name_mentions(lost: Sequence[LostText], heads: Sequence[str], seen: Set[str]) -> dict[str, Mentions]:
+def name_mentions(
+    lost: Sequence[LostText], stood: Sequence[Places], heads: Sequence[str], seen: Set[str]
+) -> dict[str, Mentions]:
     """
     Every name in what was lost, with how often and where it stood.
 
     Args:
+        stood: of each message the names with their places.
         heads: of each message the file that it is from, or "".
         seen: names that the model still sees.
     """
     found: dict[str, Mentions] = {}
     for at, message in enumerate(lost):
-        prose, called = names(message.prose), names(message.called) if message.called else _NONE
-        company = len(seen & (prose | called))
-        for name in prose | called:
+        end = len(message.prose)
+        here, called = dict(stood[at]).keys(), {name for name, place in stood[at] if place > end}
+        company = len(seen & here)
+        for name in here:
             if (one := found.get(name)) is None:
                 one = found[name] = Mentions()
             one.messages.append(at)
