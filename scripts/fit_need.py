@@ -24,7 +24,7 @@ from zlib import crc32
 
 import numpy as np
 from palimpsest.core.work.account import LostMessage, changed_files, heads_of, sorted_calls
-from palimpsest.core.work.names import names
+from palimpsest.core.work.names import names, placed
 from palimpsest.core.work.need import WEIGHTS, name_mentions, signals, words
 from palimpsest.evaluation.bench_work import MESSAGE_CHARS, MIN_MESSAGES, Cut, cuts, held, text_of
 from palimpsest.evaluation.datasets import read
@@ -73,7 +73,8 @@ def row(cut: Cut) -> Row:
         if room < 0:
             break
     texts, done = sorted_calls(lost[::-1])
-    mentions = name_mentions(texts, heads_of(done, texts), names(cut.visible))
+    stood = [placed(one.text) for one in texts]
+    mentions = name_mentions(texts, stood, heads_of(done, texts), names(cut.visible))
     unseen = [name for name in mentions if name not in cut.visible]
     known, changed = words([cut.visible]), changed_files(done)
     rows = [signals(name, mentions[name], len(texts), known, changed) for name in unseen]
