@@ -73,6 +73,7 @@ def test_nobody_plans_also_where_yaml_reads_off_as_a_boolean() -> None:
         (UpstreamPolicy, {"url": "ftp://host"}, "must begin with http:// or https://"),
         (UpstreamPolicy, {"url": "https://sk-secret@host/v1"}, "must not contain a credential"),
         (UpstreamPolicy, {"url": "https://host/v1?key=x"}, "must not contain a query"),
+        (UpstreamPolicy, {"url": "http://host/v1/chat/completions/"}, "url must end before /chat/completions"),
         (UpstreamPolicy, {"url": "http://localhost:99999/v1"}, "must name a port from 0 to 65535"),
         (UpstreamPolicy, {"key_env": "OPENAI_API_KEY"}, "is not used with auth forward"),
         (UpstreamPolicy, {"models": []}, "at least 1 item"),

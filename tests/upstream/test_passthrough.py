@@ -10,6 +10,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+import structlog
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import RawHeaders
 from palimpsest.domain.errors import PolicyError, UpstreamUnreachable
@@ -412,6 +413,13 @@ async def test_a_proxy_of_the_network_that_is_not_there_is_told_from_the_provide
 )
 def test_the_variables_are_read_as_clients_read_them(url: str, environment: dict[str, str], proxy: str | None) -> None:
     assert proxy_of_the_network(url, environment) == proxy
+
+
+def test_the_log_says_that_a_proxy_of_another_kind_is_not_used() -> None:
+    with structlog.testing.capture_logs() as logged:
+        proxy_of_the_network("https://api.openai.com/v1", {"ALL_PROXY": "socks5://me:secret@proxy.example.com"})
+    assert [(line["log_level"], line["kind"]) for line in logged] == [("warning", "socks5")]
+    assert "secret" not in str(logged)
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])

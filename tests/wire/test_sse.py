@@ -40,6 +40,12 @@ def test_a_stream_cut_at_any_byte_says_the_same(line_end: bytes) -> None:
     assert feed(SSETap(ROOM), *(stream[i : i + 1] for i in range(len(stream)))) == PAYLOADS
 
 
+def test_a_byte_order_mark_may_stand_before_a_stream_alone() -> None:
+    marked = b"\xef\xbb\xbfdata: 1\n\n"
+    for at in range(len(marked)):
+        assert feed(SSETap(ROOM), marked[:at], marked[at:], marked, DONE) == [b"1"]
+
+
 def test_the_payload_comes_with_the_chunk_that_completes_it() -> None:
     tap = SSETap(ROOM)
     assert [tap.feed(chunk) for chunk in (b"data: a", b"b\n", b"\n", b"")] == [[], [], [b"ab"], []]

@@ -39,6 +39,8 @@ Logins that are not good at their provider's API, by its host: the header that t
 Source: https://github.com/openai/codex, codex-rs/model-provider-info.
 """
 
+ENDPOINTS = ("/chat/completions", "/responses", "/messages")  # that people copy with the base URL
+
 FOREVER = "forever"
 PERIOD = rf"({FOREVER}|\d{{1,6}}[mhdw])"
 UNLIMITED = "unlimited"
@@ -225,6 +227,8 @@ class UpstreamPolicy(_Part):
         if not self.litellm:
             if not self.url:
                 raise ValueError("url must name a provider, unless litellm names a model")
+            if endpoint := next((one for one in ENDPOINTS if self.url.rstrip("/").endswith(one)), ""):
+                raise ValueError(f"url must end before {endpoint}, which requests bring themselves")
             if self.settings:
                 raise ValueError("settings belong to LiteLLM: name a model in litellm, or leave them out")
             return self

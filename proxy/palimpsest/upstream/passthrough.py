@@ -15,6 +15,7 @@ from typing import Self, TypedDict
 from urllib.parse import urlsplit
 
 import aiohttp
+import structlog
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -25,6 +26,8 @@ from palimpsest.domain.errors import PolicyError, UpstreamUnreachable
 from palimpsest.domain.ports import Body, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.upgraded import SWITCHING, WEBSOCKET, UpgradedAnswer, asks_to_switch
+
+log = structlog.get_logger()
 
 HOP_BY_HOP = frozenset(
     {  # RFC 9110 section 7.6.1: they speak of one connection, not of the message
@@ -271,13 +274,22 @@ def proxy_of_the_network(url: str, environment: Mapping[str, str]) -> str | None
     """
     The HTTP proxy through which an upstream is reached, or None.
 
-    Only `HTTPS_PROXY` counts, hence only upstreams with https: those without it are on this machine or beside it.
+    Only `HTTPS_PROXY` counts, hence only upstreams with https: those without it are on this machine or beside it. A
+    proxy of another kind, as SOCKS is, is not used, which the log says.
     """
     target, variables = urlsplit(url), {name.lower(): value for name, value in environment.items() if value}
     if target.scheme != "https" or _is_exempt(target.hostname or "", variables.get("no_proxy", "")):
         return None
     found = variables.get("https_proxy") or variables.get("all_proxy") or ""
-    return found if urlsplit(found).scheme in ("http", "https") else None
+    kind = urlsplit(found).scheme
+    if found and kind not in ("http", "https"):
+        log.warning(
+            "the proxy of the network is not used: HTTPS_PROXY must name one that begins with http:// or https://",
+            kind=kind,
+            host=target.hostname,
+        )
+        return None
+    return found or None
 
 
 def _is_exempt(host: str, no_proxy: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 
 TERMINAL = b"[DONE]"  # payload of the event that ends a chat stream: clients stop reading there
 TERMINAL_EVENTS = frozenset(  # names of those that end a stream of the other wires, and have something to say
@@ -32,6 +33,7 @@ class SSETap:
         self.terminal_at: int | None = None
         self._room_bytes = limit_bytes
         self._line = bytearray()  # unfinished
+        self._is_first = True  # of all lines
         self._data: list[bytes] = []  # lines of the unfinished event
         self._is_last = False  # the unfinished event is a terminal one by its name
         self._after_return = False  # a line feed that comes next belongs to the line end before
@@ -84,6 +86,10 @@ class SSETap:
 
     def _end_line(self, payloads: list[bytes]) -> None:
         """Take in a finished line; an empty one ends an event, whose data becomes a payload."""
+        if self._is_first:
+            self._is_first = False
+            if self._line.startswith(BOM_UTF8):  # may stand before a stream, by its standard
+                del self._line[: len(BOM_UTF8)]
         if not self._line:
             self._is_last = False
             if self._data:
