@@ -117,6 +117,13 @@ def test_explanation_is_readable_on_a_narrow_terminal() -> None:
     assert "cut: budget" in lines
 
 
+def test_of_a_long_message_the_passage_is_shown() -> None:
+    text = "Much else. The broker listens on 7431. And more."
+    passage = TOLD["candidates"][0] | {"start": text.index("The"), "stop": text.index(" And")}
+    told = explained({10: text}, candidates=[passage])
+    assert "The broker listens on 7431." in told and "Much else" not in told and "And more" not in told
+
+
 def test_a_candidate_that_was_forgotten_since_is_said_to_be() -> None:
     assert "(forgotten)" in explained({11: "hello"})
 

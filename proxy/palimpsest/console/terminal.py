@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from palimpsest.console.arguments import DONE
+from palimpsest.core.block.explanation import passage_of
 from palimpsest.domain import Json, Recalled
 from palimpsest.domain.errors import PolicyError
 from palimpsest.settings.embedding_models import EmbeddingModel
@@ -260,7 +261,7 @@ def _candidates(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str
         return (
             "packed" if candidate["packed"] else f"cut: {candidate['why']}",
             f"score {candidate['score']:.4f}; {_signals(candidate['signals'])}",
-            Text("(forgotten)", style="dim") if text is None else excerpt(text),
+            Text("(forgotten)", style="dim") if text is None else excerpt(passage_of(candidate, text)),
         )
 
     return _entries(map(entry, candidates))

@@ -48,7 +48,7 @@ BLOCK = Block("<frame>The port is 8731.</frame>", BlockKind.RECALL, (101,), toke
 
 
 def candidate(id: int) -> Candidate:
-    memory = Memory(id, 100 + id, "c-2", 4, "user", "The port is 8731.", 0.0)
+    memory = Memory(id, 100 + id, "c-2", 4, "user", "The port is 8731.", 0.0, start=7, stop=24)
     return Candidate(memory, 2 / 3, {"words": (1, 5.43219)}, probability=0.98765)
 
 
@@ -100,6 +100,8 @@ def test_each_candidate_has_its_scores_and_the_reason_why_it_was_left_out() -> N
     assert first == {
         "memory": 1,
         "occurrence": 101,
+        "start": 7,
+        "stop": 24,
         "score": 0.6667,
         "probability": 0.9877,
         "signals": {"words": [1, 5.4322]},

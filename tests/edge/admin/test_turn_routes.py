@@ -16,7 +16,8 @@ async def recalled(house: House) -> str:
     talk = Talk(house.journal, "key:acme", "c-5")
     await talk.say("the port is 7431")
     (said,) = (await house.get("memories?conversation=c-5&role=user"))["memories"]
-    candidates = [{"occurrence": said["occurrence"], "packed": True}, {"occurrence": 999, "packed": False}]
+    passage = {"occurrence": said["occurrence"], "start": 4, "stop": 16}
+    candidates = [passage | {"packed": True}, {"occurrence": 999, "packed": False}]
     block = Block("[quoted] the port is 7431", BlockKind.RECALL, (said["occurrence"],), 7)
     asked = await talk.say("which port?", explain=EXPLAIN | {"candidates": candidates}, block=block, anchor=2)
     return asked.turn.id
@@ -45,7 +46,7 @@ async def test_a_turn_shows_what_was_added_and_from_what_it_was_chosen(house: Ho
     assert (block["text"], block["tokens"], block["is_replayed"]) == ("[quoted] the port is 7431", 7, True)
     texts = {one["occurrence"]: one["text"] for one in shown["explain"]["candidates"]}
     assert texts.pop(999) is None, "what is not stored any more has no text"
-    assert list(texts.values()) == ["the port is 7431"]
+    assert list(texts.values()) == ["port is 7431"], "the passage, not all of its message"
 
 
 async def test_a_turn_for_which_nothing_was_found_has_no_kind_of_block(house: House) -> None:

@@ -7,7 +7,7 @@ Texts of memories are not repeated here: they are looked up by id, so that forge
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from palimpsest.domain import Added, Block, BlockKind, Candidate, Diagnosis, Json, Note, Plan, Recalled
 
@@ -68,6 +68,8 @@ def explanation(
             {
                 "memory": candidate.memory.id,
                 "occurrence": candidate.memory.occurrence,
+                "start": candidate.memory.start,
+                "stop": candidate.memory.stop,
                 "score": round(candidate.score, 4),
                 "probability": round(candidate.probability, 4),
                 "signals": {name: [rank, round(score, 4)] for name, (rank, score) in candidate.signals.items()},
@@ -84,6 +86,11 @@ def explanation(
     if block is not None:
         told["block"] = {"chars": len(block.text), "tokens": block.tokens, "occurrences": list(block.occurrences)}
     return told
+
+
+def passage_of(candidate: Mapping[str, Any], text: str) -> str:
+    """The passage that a candidate of an explanation is, of its message's text; all of that where it is no passage."""
+    return text[candidate.get("start", 0) : candidate.get("stop") or None]
 
 
 def _plan_json(plan: Plan) -> Json:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from palimpsest.core.block.explanation import passage_of
 from palimpsest.domain import Event, Rebuild, Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, OfTenant, Refused, Routes, operation
@@ -212,7 +213,7 @@ class TurnRoutes(Routes):
         stored = await self._journal.messages(found["tenant"], [candidate["occurrence"] for candidate in candidates])
         for candidate in candidates:  # None: forgotten since
             message = stored.get(candidate["occurrence"])
-            candidate["text"] = None if message is None else message.text[:EXCERPT_CHARS]
+            candidate["text"] = None if message is None else passage_of(candidate, message.text)[:EXCERPT_CHARS]
         which = Filter(found["tenant"], turn=key)
         page, messages, blocks = await self._database.ask(
             lambda ask: (
