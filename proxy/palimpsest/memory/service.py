@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 import structlog
 
+from palimpsest.core.redaction import redaction
 from palimpsest.domain import AssistRole, Mode, Turn
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.domain.frozen import frozen
@@ -248,7 +249,7 @@ class MemoryService:
             await one.apply(self.policy)
         start = self.supervisor.start
         start("archivist", self.archivist.write)
-        first = (start("tokens", self._load_tokens), start("store", self._open_store))
+        first = (start("tokens", self._load), start("store", self._open_store))
         await asyncio.wait(first, timeout=START_SECONDS)
         if self._process is not None:
             self._process.begin()
@@ -410,10 +411,12 @@ class MemoryService:
             with suppress(PolicyError):  # whoever makes the database anew says why the folder cannot be used
                 keep_secret(self.policy.data, self._secret)
 
-    async def _load_tokens(self) -> None:
-        """Load the tokenizers; without them requests pass without memory."""
+    async def _load(self) -> None:
+        """Load what the first request would wait for; without tokenizers requests pass without memory."""
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, self.executor)
+        await in_thread(redaction.warm)
         try:
-            await asyncio.get_running_loop().run_in_executor(self.executor, counter.warm)
+            await in_thread(counter.warm)
         except MemoryFault as fault:
             self._uncounted = f"tokens cannot be counted, requests pass without memory: {fault}"
             log.error("tokens cannot be counted, requests pass without memory", reason=str(fault))
