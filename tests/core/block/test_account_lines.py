@@ -43,8 +43,8 @@ def test_what_the_quotes_hold_is_not_told_beside_them() -> None:
     account = Account(
         (
             AccountLine("edited", "lib/beta0.py", (6,)),
-            AccountLine("file", "lib/parser.py: calls next_token, lib/beta0.py", (6,)),
-            AccountLine("user", "its helper lib/beta0.py, the; lib/beta0.py", (3,)),
+            AccountLine("file", "lib/parser.py: calls next_token; lib/beta0.py", (6,)),
+            AccountLine("user", "its helper lib/beta0.py; the; lib/beta0.py", (3,)),
         ),
         ACCOUNT.rules,
     )

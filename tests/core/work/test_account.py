@@ -175,7 +175,7 @@ def test_what_tools_put_around_lines_is_not_told() -> None:
 def test_frames_of_listings_inside_of_listings_are_not_told() -> None:
     text = "  704→+  1021→\t- call_it()\n  715→@@ -1282,7 +1282,7 @@ Exit code\n+++ b/src/lib.py\n--- /dev/null"
     lines = account(work(("tool", text)), [], 2000).lines
-    assert [line.text for line in lines] == ["call_it, src/lib.py"]
+    assert [line.text for line in lines] == ["call_it(); src/lib.py"]
 
 
 def test_a_stretch_ends_without_the_sign_that_closes_its_sentence() -> None:
@@ -236,6 +236,51 @@ def test_names_of_one_line_say_what_they_are_about() -> None:
     line = "    if (session := load_session(user_token)) is None or not is_current(session, at=now()): pass"
     texts = [line.text for line in account(work(("tool", line)), [], 60).lines]
     assert texts == ["load_session user_token is_current"]
+
+
+def excerpts(role: str, text: str, chars: int = 2000) -> list[str]:
+    return "; ".join(line.text for line in account(work((role, text)), [], chars).lines).split("; ")
+
+
+APART = "a b c d e f g h i j k l m n o p q r s t u v w x y z " * 3
+
+
+def test_names_that_stand_close_together_are_told_as_they_were_said() -> None:
+    assert excerpts("tool", f"x = os.WriteFile(target_path) {APART}") == ["os.WriteFile(target_path)"]
+    assert excerpts("tool", f"file_one {APART} second_file") == ["file_one second_file"]
+
+
+def test_names_keep_the_signs_that_belong_to_them() -> None:
+    for first, second in (
+        ("~/.factory/sessions", "--cloud_url"),
+        ("$FULL_PATH", "./lib/a.py"),
+        ("@scope/a", ".env_one"),
+    ):
+        assert excerpts("tool", f"{first} {APART} {second}") == [f"{first} {second}"]
+    assert excerpts("tool", f"of().member_one {APART} <-other.events") == ["member_one other.events"]
+
+
+@pytest.mark.parametrize(
+    ("said", "told_of_it"),
+    [
+        ("watcherWg.Add(1)", "watcherWg.Add(1)"),
+        ('"find_all" and the', "find_all"),
+        ("ticker_one := <- // of the", "ticker_one"),
+        ("- the `start_watch`, and", "start_watch"),
+    ],
+)
+def test_a_stretch_begins_and_ends_with_what_tells_something(said: str, told_of_it: str) -> None:
+    assert excerpts("tool", said) == [told_of_it]
+
+
+def test_json_that_a_tool_returns_is_told_field_by_field() -> None:
+    result = json.dumps({"rows": [{"user_id": "mia_li_36", "date": "2024-05-24"}, {"user_id": "bo_ek_41"}], "page": 3})
+    assert excerpts("tool", result) == ["mia_li_36", "date: 2024-05-24", "user_id", "bo_ek_41"]
+
+
+def test_what_stands_in_the_tags_of_a_client_is_the_users() -> None:
+    task = "<task>\nMake parse_row accept nothing.\n</task>\n<environment_details>\nopen_tabs\n</environment_details>"
+    assert "parse_row" in told(account(work(("user", task)), [], 2000))["user"]
 
 
 def test_nothing_is_said_twice() -> None:

@@ -18,8 +18,11 @@ def test_a_line_of_a_file_is_that_file_as_its_number_changes_with_the_next_edit(
     assert names(found) == {"lib/a.py", "import_all", "cmd/main.go", "src/b.ts", "http://127.0.0.1:8080", "x_port:5432"}
 
 
-def test_short_ones_data_measures_and_moments_are_no_names() -> None:
-    assert names(f"a.b x_y 12 {'k1' * 80} 0.223s 63.2KB 2026-01-16T22:29:05Z 22:29:05") == set()
+def test_short_ones_data_measures_moments_and_ranges_of_lines_are_no_names() -> None:
+    assert (
+        names(f"a.b x_y 12 {'k1' * 80} sed -n '742,751p' 1,40p and/or 0.223s 63.2KB 2026-01-16T22:29:05Z 22:29:05")
+        == set()
+    )
 
 
 def test_names_come_in_their_order_with_their_places() -> None:

@@ -15,6 +15,12 @@ def test_rules_come_in_the_order_in_which_they_were_set() -> None:
     ]
 
 
+def test_a_rule_may_stand_in_the_tags_that_a_client_puts_around_what_was_typed() -> None:
+    assert told("<task>\nAlways run the linter first.\n</task>\n<details>\nAlways on.\n</details>") == [
+        "Always run the linter first."
+    ]
+
+
 def test_a_later_rule_about_the_same_thing_takes_the_place_of_an_earlier_one() -> None:
     assert told("Always answer in German.", "From now on always answer in English.") == [
         "From now on always answer in English."

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from palimpsest.core.block.packing import READING
-from palimpsest.core.work.account import CHANGED, CLIENT, PARTED, READ
+from palimpsest.core.work.account import CHANGED, CLIENT, READ
 from palimpsest.core.work.excerpts import JOINT
 from palimpsest.core.work.names import names
 from palimpsest.core.work.need import TOOL_ROLES
@@ -71,14 +70,13 @@ def _without_repeats(quotes: str, account: Account) -> Account:
     def without(line: AccountLine) -> AccountLine:
         """The line without stretches whose names are all told elsewhere; empty text where none is left."""
         head, mark, text = line.text.partition(": ") if line.label in (READ, CHANGED) else ("", "", line.text)
-        stretches = re.split(f"({JOINT}|{PARTED})", text)
-        kept, is_kept = "", True
-        for joint, stretch in zip(["", *stretches[1::2]], stretches[::2], strict=True):
+        kept, is_kept = [], True
+        for stretch in text.split(JOINT):
             held = names(stretch)
-            is_kept = not held <= told if held else is_kept and joint != PARTED  # words go with the names before them
+            is_kept = not held <= told if held else is_kept  # words go with the names before them
             if is_kept:
-                kept += joint + stretch if kept else stretch
-        return replace(line, text=f"{head}{mark}{kept}" if kept else "")
+                kept.append(stretch)
+        return replace(line, text=f"{head}{mark}{JOINT.join(kept)}" if kept else "")
 
     lines = [without(line) if line.label in NAMING else line for line in account.lines]
     rules = [rule for rule in account.rules if rule.text not in quotes]

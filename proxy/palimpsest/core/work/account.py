@@ -7,9 +7,9 @@ The account of work that a compaction took away: what was done and how it ended,
     ran: pip install lark-parser; git checkout -b parser; psql -h localhost -p 7431 -U app
     decided: We keep the LALR grammar, because it is what the editor plug-in reads.
     values: port 7431; timeout of 30 s
-    read: src/tokens.py: class TokenStream(Base), END_MARK
+    read: src/tokens.py: class TokenStream(Base); END_MARK
     assistant: calls `next_token` twice
-    tool: class Lexer(Base) · TOKEN_EOF; lark 0.12.0
+    tool: class Lexer(Base); TOKEN_EOF; lark 0.12.0
 
 Open things come first, and of each kind the newest. Everything is quoted as it was said; nothing that the model still
 sees is told, and no name twice.
@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import islice
 from posixpath import commonprefix
 
 from palimpsest.core.work.calls import (
@@ -41,14 +41,13 @@ from palimpsest.core.work.excerpts import JOINT, Excerpt, choose_excerpts, offer
 from palimpsest.core.work.names import names, placed
 from palimpsest.core.work.need import TOOL_ROLES, LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
-from palimpsest.core.work.rules import rules
+from palimpsest.core.work.rules import rules, untagged_words
 from palimpsest.core.work.statements import decisions, values
 from palimpsest.domain import Account, AccountLine
 from palimpsest.domain.frozen import frozen
 
 QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one
 QUOTED_BREAKS = 5  # from which on it is one, and no path with a backslash
-PARTED = "; "  # between the excerpts of two messages
 LABEL_CHARS = 3  # around the label of a line
 READ, CHANGED = "read", "file"  # the labels of what is from a file: nothing changed it, or something did
 CLIENT = "client"  # the label of what is from a client's notices
@@ -79,10 +78,14 @@ _ENVELOPE = re.compile(  # ids, states and counts that clients put around the re
     re.MULTILINE,
 )
 _PREFIX = re.compile(r"^(?:\s*<([\w-]+)>.*?</\1>)+\s*", re.DOTALL)
+_JSON_FIELD = re.compile(  # where a field begins that is not the first text of its list
+    r'[\]}]*(?:, ?|(?<=: )\{|(?<=[\[{]))[\[{]*(?="[^"\n]{1,80}" ?:)'
+)
+_JSON_TEXT = re.compile(r'"([^"\\\n,{}\[\]]{1,80})"')
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")
 _MOVES = re.compile(r"^(?:cd [^&;|\n]+(?:&&|;|\n)\s*)+")
 _FILTERS = re.compile(  # at the end of a command: how much of what it prints is shown
-    r"(?:\s*(?:(?:\|\s*(?:head|tail|grep)|[;&|]+\s*echo)\b(?:\"[^\"\n]*\"|'[^'\n]*'|[^|;&\n\"'])*|2>&1))+$"
+    r"(?:\s*(?:(?:\|\s*(?:head|tail|grep)|[;&|]+\s*echo)\b(?:\"[^\"\n]*\"|'[^'\n]*'|[^|;&\n\"'])*|2>(?:&1|/dev/null)))+$"
 )
 _LINES = re.compile(r"(?<![&|;\\{(])\s*\n\s*")  # of a script, each a command
 _VARIABLES = re.compile(  # in front of a program
@@ -207,7 +210,7 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
         result = printed(message.text)
         change = changed_by(result)
         told = result.partition("\n")[2] if change else result
-        texts.append(LostText(message.occurrence, message.role, _without_markup(told)))
+        texts.append(LostText(message.occurrence, message.role, _without_markup(_lines_of_json(told))))
         if place is not None:
             one = done[place]
             if not one.call.what and change:
@@ -218,6 +221,7 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
 
 def _typed(text: str) -> str:
     """A user's message without what a client put in front of it between tags; all of it where nothing follows."""
+    text = untagged_words(text)
     return _PREFIX.sub("", text) or text
 
 
@@ -302,7 +306,7 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
         ("values", values, VALUES, VALUE_CHARS),
     ):
         if told := [*newest(found, most, chars)][::-1]:
-            yield AccountLine(label, PARTED.join(one for one, _ in told), tuple(dict.fromkeys(at for _, at in told)))
+            yield AccountLine(label, JOINT.join(one for one, _ in told), tuple(dict.fromkeys(at for _, at in told)))
 
 
 def runs_of(done: Sequence[CallOutcome]) -> dict[str, CallOutcome]:
@@ -352,8 +356,7 @@ def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText], changed:
     for excerpt in taken:
         groups.setdefault((excerpt.head, "" if excerpt.head else _speaker(texts[excerpt.at])), []).append(excerpt)
     for (head, role), of in sorted(groups.items(), key=lambda group: not group[0][0]):
-        by_message = groupby(of, key=lambda excerpt: excerpt.at)
-        said = PARTED.join(JOINT.join(excerpt.text for excerpt in each) for _, each in by_message)
+        said = JOINT.join(excerpt.text for excerpt in of)
         places = dict.fromkeys(excerpt.at for excerpt in of)
         occurrences = tuple(texts[at].occurrence for at in places)
         label = role if not head else CHANGED if head in changed else READ
@@ -379,6 +382,11 @@ def _without_markup(text: str) -> str:
     if text.count(QUOTED_BREAK) >= QUOTED_BREAKS:
         text = text.replace(QUOTED_BREAK, "\n").replace("\\t", "\t")
     return _ENVELOPE.sub("", _FRAME.sub("", _COLOURED.sub("", text)))
+
+
+def _lines_of_json(result: str) -> str:
+    """A result of a tool; of JSON each field in its own line, without quotation marks around names and short values."""
+    return _JSON_TEXT.sub(r"\1", _JSON_FIELD.sub("\n", result)) if result.startswith(("{", "[")) else result
 
 
 def _short(command: str) -> str:

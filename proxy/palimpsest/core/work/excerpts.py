@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from operator import itemgetter
 
 from palimpsest.core.work.names import Places, is_number
@@ -22,19 +22,29 @@ from palimpsest.domain.frozen import frozen
 
 LINE_CHARS = 110  # a line up to this is offered whole
 LOOKED_CHARS = 400  # of a longer line, around the name
-ROW_NAMES = 12  # the first of a line, told without what stands between them
+ROW_STEPS = (1, 2)  # names of a line behind one that are told with it: more are a list that nobody can read
 DENSE_LINES = 2  # of each name, those with most other wanted names, beside its newest and its first one
 BARE = 0.6  # of its worth, for a name with fewer words beside it than tell what it is about
+SAID_LENGTH = 1.3  # of such names alone, for which they are told with what stands between them, as it was said
+OPENING_CHARS = 5  # at most, of what opens a name: `(~/.`, and the sign in front of it
 BESIDE = 2  # words that tell it
 LEAST_GAIN = 0.0001  # probability for each character: what adds less is noise
-JOINT = ", "  # between two excerpts of one message
+JOINT = "; "  # between two excerpts
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _TOKEN = re.compile(r"\S+")
-_STEPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0))
+_STEPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0), (1, 2), (2, 1), (0, 3), (3, 0))
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _BRACKET = re.compile(r"[()\[\]{}]")
+_MARKED = re.compile(r"[()\[\]{}\"`]")
 _EDGES = "`\"'(),;{}[]*|<> "
+_BEFORE = re.compile(r"(?<![\w)\]}<>-])(?:--?|[$@]|~?\.{0,2}/\.?|\.)\Z")  # a name: of a path, an option, a variable
+_OPENS = frozenset("-$@/.")  # the last sign of it
+_BEHIND = ")]}\"'`"
+_MATES = {**_BRACKETS, **{quote: quote for quote in "`\"'"}}
+_PAIRS = {mate: sign for sign, mate in _MATES.items()}
+_JOINS = frozenset(("the", "a", "an", "and", "or", "of", "to", "for", "in", "on", "at"))
+_SIGNS = re.compile(r"[^\w\s]+").fullmatch
 _ENDS = _EDGES + ".:"  # and what closes a sentence
 
 
@@ -199,10 +209,16 @@ def _stretches_of(
     if len(line := text[start:stop].strip()) <= LINE_CHARS and line in whole:
         yield line, start, [name for name, _ in row]
         return
-    rows = (row[:ROW_NAMES], *pairwise(row), *zip(row, row[1:], row[2:], strict=False)) if len(row) > 1 else ()
-    for part in rows:
-        told = [name for name, _ in part]
-        yield " ".join(told), part[0][1], told
+    opened = [_opening(text, place) for _, place in row]
+    for first, last in [(at, at + more) for more in ROW_STEPS for at in range(len(row) - more)]:
+        part, starts = row[first : last + 1], opened[first : last + 1]
+        end = part[-1][1] + len(part[-1][0])
+        names_chars = sum(place - at + len(name) + 1 for at, (name, place) in zip(starts, part, strict=True))
+        if end - starts[0] <= names_chars * SAID_LENGTH:
+            said = _trimmed(" ".join(text[starts[0] : _closing(text, end)].split()))
+        else:
+            said = " ".join(text[at : place + len(name)] for at, (name, place) in zip(starts, part, strict=True))
+        yield said, part[0][1], [name for name, _ in part]
     tokens: list[tuple[int, int]] = []
     done: set[tuple[int, int]] = set()
     looked_at = (0, 0)
@@ -211,28 +227,79 @@ def _stretches_of(
         if window != looked_at:
             tokens, looked_at = [token.span() for token in _TOKEN.finditer(text, *window)], window
             done.clear()
-        for low, high in _spans(tokens, place, place + len(name), window[1] - window[0] <= LINE_CHARS):
+        for low, high in _spans(text, tokens, place, place + len(name), window[1] - window[0] <= LINE_CHARS):
             if (low, high) in done:
                 continue
             stretch = " ".join(text[low:high].split())
             if len(stretch) <= LINE_CHARS + len(name):
                 done.add((low, high))
                 told = [one for one, at in here if low <= at and at + len(one) <= high]
-                yield _closed(stretch).lstrip(_EDGES).rstrip(_ENDS), place, told
+                yield _trimmed(stretch), place, told
 
 
-def _spans(tokens: Sequence[tuple[int, int]], start: int, stop: int, is_short: bool) -> Iterator[tuple[int, int]]:
-    """Where stretches around a name begin and end, at white space; of a short line the whole."""
+def _spans(
+    text: str, tokens: Sequence[tuple[int, int]], start: int, stop: int, is_short: bool
+) -> Iterator[tuple[int, int]]:
+    """Where stretches around a name begin and end, each with a word that tells something; of a short line the whole."""
     first = max(bisect_right(tokens, start, key=itemgetter(0)) - 1, 0)
     last = min(bisect_left(tokens, stop, key=itemgetter(1)), len(tokens) - 1)
+    low, high = 0, len(tokens) - 1
+    while is_short and low < first and _is_idle(text, tokens[low]):
+        low += 1
+    while is_short and high > last and _is_idle(text, tokens[high]):
+        high -= 1
     if is_short:
-        yield tokens[0][0], tokens[-1][1]
+        yield tokens[low][0], tokens[high][1]
     for left, right in _STEPS:
-        yield tokens[max(0, first - left)][0], tokens[min(len(tokens) - 1, last + right)][1]
+        low, high = first - left, last + right
+        if low < 0 or high >= len(tokens):
+            continue
+        if (left and _is_idle(text, tokens[low])) or (right and _is_idle(text, tokens[high])):
+            continue  # a shorter one says as much
+        yield tokens[low][0], tokens[high][1]
+
+
+def _is_idle(text: str, token: tuple[int, int]) -> bool:
+    """Whether a word tells nothing at the edge of a stretch: it only joins others, or is of signs alone."""
+    word = text[token[0] : token[1]]
+    return word.lower() in _JOINS or _SIGNS(word) is not None
+
+
+def _opening(text: str, place: int) -> int:
+    """Where a name begins with the signs that belong to it: of a path, an option, a variable."""
+    if not place or text[place - 1] not in _OPENS:
+        return place
+    found = _BEFORE.search(text, max(0, place - OPENING_CHARS), place)
+    return found.start() if found else place
+
+
+def _closing(text: str, place: int) -> int:
+    """Where a name ends with the brackets and quotes that close behind it."""
+    while place < len(text) and text[place] in _BEHIND:
+        place += 1
+    return place
+
+
+def _trimmed(stretch: str) -> str:
+    """A stretch without the lone brackets, quotation marks and marks at its edges."""
+    told = _closed(stretch)
+    while told:
+        first, last, inside = told[0], told[-1], told[1:-1]
+        if _PAIRS.get(last) == first and first not in inside and last not in inside:
+            told = inside
+        elif last in _ENDS and (last not in _PAIRS or _PAIRS[last] not in told[:-1]):
+            told = told[:-1]
+        elif first in _EDGES and (first not in _MATES or _MATES[first] not in told[1:]):
+            told = told[1:]
+        else:
+            break
+    return told
 
 
 def _closed(stretch: str) -> str:
     """A stretch without the brackets and quotation marks whose other half was cut off."""
+    if not _MARKED.search(stretch):
+        return stretch
     brackets, paired = "".join(_BRACKET.findall(stretch)), None
     while brackets != paired:
         brackets, paired = brackets.replace("()", "").replace("[]", "").replace("{}", ""), brackets
@@ -267,5 +334,9 @@ def _beside(standing: Iterable[str], stretch: str) -> dict[str, bool]:
     held: dict[str, bool] = {}
     for name in standing:
         taken = len(name) // 3 + 2 * stretch.count(name)  # words at most: its own, and those that it stands in
-        held[name] = words - taken >= BESIDE or len(set(_WORD.findall(stretch.replace(name, " ")))) >= BESIDE
+        held[name] = (
+            words - taken >= BESIDE
+            or (is_number(name) and stretch.endswith(f": {name}"))  # what a number is of takes one word
+            or len(set(_WORD.findall(stretch.replace(name, " ")))) >= BESIDE
+        )
     return held

@@ -21,8 +21,8 @@ Places: TypeAlias = Sequence[tuple[str, int]]  # names with the characters that 
 _TOKEN = re.compile(r"[\w@][\w./:@-]{3,}")
 _IS_NAME = re.compile(r"[_/@]|\w\.\w|[a-z][A-Z]|\d").search
 _CHANGES = re.compile(
-    r"[\d.,]+(?:[mµn]?s|[kKMG]i?B|[KMG])|.*\d\d:\d\d:\d\d.*"
-).fullmatch  # each time: measures, moments
+    r"[\d.,]+(?:[mµn]?s|[kKMG]i?B|[KMG]|p)|.*\d\d:\d\d:\d\d.*|and/or"
+).fullmatch  # each time: measures, moments, pages of lines
 _LINE = re.compile(r":\d+(?::\S*)?$")  # behind a file, as searches and compilers print it: the file is the name
 _PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
 _NUMBER = re.compile(r"v?[\d.,:/TZ_+-]+")

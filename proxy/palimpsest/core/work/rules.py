@@ -35,6 +35,7 @@ _LASTS_ELSEWHERE = frozenset(  # in other languages than English
     word for code, entries in wish_words.LASTING.items() if code != ENGLISH for word in words(entries)
 )
 _ORDERS = re.compile(r"(?i)\b(?:always|never|must(?: not)?|do not|don't|only ever|make sure)\b")  # in a file of rules
+_WRAPS = re.compile(r"</?(?:task|feedback|answer|user_message|user_query)>\s?")
 _TAG = re.compile(r"<([A-Za-z][\w-]*)[^<>\n]{0,80}>")
 _FILE = re.compile(  # as Claude Code, Codex and opencode quote them
     r"(?:Contents of [^\n]*\.md[^\n]*:\n|# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>"
@@ -54,6 +55,11 @@ _PASTED = re.compile(  # fenced, quoted, or a comment of code
 _DIFFERENCE = re.compile(r"^(?:diff --git |@@ -\d)", re.MULTILINE)
 _CHANGED = re.compile(r"^(?:[-+ \t@\\]|diff |index )[^\n]*$", re.MULTILINE)
 _MARKUP = re.compile(r"^[\s>*#\-\d.)]+")
+
+
+def untagged_words(text: str) -> str:
+    """A user's message, without the tags in which some clients wrap what was typed, as Cline and Cursor do."""
+    return _WRAPS.sub("", text)
 
 
 @frozen
@@ -76,7 +82,7 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
     holding: list[_Rule] = []
     written: list[_Rule] = []  # in files of rules: what the user says himself overrules them
     for occurrence, text in said:
-        for rule in _rules_of(_untagged(text), occurrence):
+        for rule in _rules_of(_untagged(untagged_words(text)), occurrence):
             holding = [other for other in holding if not _replaces(rule, other)]
             holding.append(rule)
         for file in _FILE.finditer(text):

@@ -15,6 +15,7 @@ from palimpsest.core.work.account import LostMessage, account
 from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
+from palimpsest.core.work.rules import untagged_words
 from palimpsest.domain import Account, Candidate, Query
 from palimpsest.store.engine import Ask, Row, ask_ahead
 from palimpsest.store.search.passages import newest_texts, passages_of
@@ -119,7 +120,7 @@ def without_negligible(found: Iterable[Candidate]) -> list[Candidate]:
     kept: list[Candidate] = []
     told: list[tuple[set[str], set[str]]] = []
     for one in found:
-        text = one.memory.text
+        text = untagged_words(one.memory.text)
         if text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or read_utterance(text).is_small_talk:
             continue
         terms, named = set(query_terms(text)), work_names(text)
