@@ -10,16 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from palimpsest.core.recall.utterance import (
+    ARTICLES,
     PERSONAL,
+    POSSESSIVES,
     TELLING,
     _count_words,
+    described_things,
     folded,
     informativeness,
+    kin,
     language,
-    owned_words,
     personal,
     question_form,
     read_utterance,
+    spoken_words,
     stating,
     words,
 )
@@ -123,13 +127,26 @@ def test_a_reading_keeps_no_more_of_a_text_than_it_reads() -> None:
 @pytest.mark.parametrize(
     ("text", "owned"),
     [
-        ("Where can I take my father for his birthday?", ["father"]),
-        ("Help me choose lights for my new bike, please.", ["new", "bike"]),
+        ("Where can I take my father for his birthday?", [("father",)]),
+        ("Help me choose lights for my new bike, please.", [("new", "bike")]),
         ("How do I read a CSV file?", []),
-        ("Was backe ich zum Geburtstag meiner Tochter?", ["tochter"]),
-        ("Que puis-je offrir à ma sœur ?", ["sœur"]),
-        ("Что подарить моей сестре?", ["сестре"]),
+        ("Was backe ich zum Geburtstag meiner Tochter?", [("Tochter",)]),
+        ("Que puis-je offrir à ma sœur ?", [("sœur",)]),
+        ("Что подарить моей сестре?", [("сестре",)]),
     ],
 )
-def test_the_words_behind_a_possessive_name_what_is_the_speakers(text: str, owned: list[str]) -> None:
-    assert owned_words(text) == owned
+def test_the_words_behind_a_possessive_name_what_is_the_speakers(text: str, owned: list[tuple[str, ...]]) -> None:
+    code = language(text)
+    assert described_things(spoken_words(text), code, POSSESSIVES[code]) == owned
+
+
+def test_the_words_behind_an_article_name_what_is_known() -> None:
+    said = spoken_words("Restart the staging server, then the router.")
+    assert described_things(said, "en", ARTICLES["en"]) == [("staging", "server"), ("router",)]
+    assert described_things(spoken_words("Was ist im Keller?"), "de", ARTICLES["de"]) == [("Keller",)]
+
+
+def test_all_words_for_a_relative_stand_for_it() -> None:
+    assert kin("Dad", "en") == kin("father", "en") != kin("mum", "en")
+    assert {"husband", "wife"} <= kin("partner", "en") and "wife" not in kin("husband", "en")
+    assert kin("Mere", "fr") == kin("maman", "fr") and kin("bike", "en") == frozenset()

@@ -562,8 +562,19 @@ async def test_what_a_request_calls_the_users_own_comes_with_what_shares_its_nam
     thai, anybodys = "What Thai dish could I cook for my daughter?", "What Thai dish could anybody cook for dinner?"
     query = ask(thai, frozenset(said), least_help=1.0)
     mine, others = await recall.recall(query, 10), await recall.recall(replace(query, text=anybodys), 10)
-    assert texts(mine) == [*told] and mine.reason.endswith("what the request calls the user's own comes")
+    assert texts(mine) == [*told] and mine.reason.endswith("a thing that the request speaks of as known comes")
     assert texts(others) == []
+
+
+async def test_what_the_user_told_of_a_relative_by_another_name_comes_where_the_gate_is_shut(
+    recall: Recall, past: Past
+) -> None:
+    said = await past.say("Dad's pacemaker was fitted in 2019.", "I will keep that in mind.", TALK[0], "Nice.")
+    await past.index()
+    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    query = ask("Could my father go through the metal detector?", frozenset(said), least_help=1.0)
+    assert texts(await recall.recall(query, 10)) == ["Dad's pacemaker was fitted in 2019."]
+    assert texts(await recall.recall(replace(query, text="Could my aunt go through the metal detector?"), 10)) == []
 
 
 async def test_a_small_loss_is_of_this_conversation_alone(recall: Recall, past: Past) -> None:

@@ -124,6 +124,31 @@ POSSESSIVE = {
     "ru": "мой моя мое мои моего моей моих моему моим наш наша наше наши нашего нашей",
 }
 
+# Articles of one known thing ("the kitchen"), alone and joined to a preposition.
+ARTICLE = {
+    "en": "the",
+    "de": "der die das den dem des am im zum zur beim vom ins",
+    "fr": "le la les l du des au aux",
+    "es": "el la los las del al",
+    "it": "il lo la i gli le l del dello della dei degli delle al allo alla ai nel nella dal dalla sul sulla",
+    "pt": "o a os as do da dos das no na nos nas ao pelo pela",
+    "nl": "de het",
+}
+
+# Words for one relative each, apart by commas: who asks about "my father" may have told of "Dad".
+KIN = {
+    "en": "father dad daddy papa, mother mum mom mummy mommy mama, husband hubby partner boyfriend fiancé spouse, "
+    "wife partner girlfriend fiancée spouse, grandfather grandpa granddad, grandmother grandma granny nan",
+    "de": "vater papa papi vati, mutter mama mami mutti, mann ehemann partner freund verlobter, "
+    "frau ehefrau partnerin freundin verlobte, großvater opa, großmutter oma",
+    "fr": "père papa, mère maman, mari époux conjoint compagnon copain fiancé, "
+    "femme épouse conjointe compagne copine fiancée",
+    "es": "padre papá, madre mamá, marido esposo pareja novio, mujer esposa pareja novia, abuelo yayo, abuela yaya",
+    "it": "padre papà babbo, madre mamma, marito compagno fidanzato, moglie compagna fidanzata",
+    "pt": "pai papai papá, mãe mamãe mamã, marido esposo companheiro namorado, mulher esposa companheira namorada",
+    "nl": "vader papa pa, moeder mama ma, man partner vriend, vrouw partner vriendin, grootvader opa, grootmoeder oma",
+}
+
 # Words that look back at what was said, done or decided.
 BACK = {
     "en": "again remember remind recall earlier before already ago yesterday last said told mentioned decided agreed "

@@ -10,7 +10,7 @@ Bruno must not eat.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def later_statements(
     Returns:
         At most `LOOKED_AT` rows and their cosines to the statement; 0 where one of the two has no vector.
     """
-    rows = np.unique(np.concatenate([*found.values(), np.empty(0, np.int64)])).astype(np.int64)
+    rows = union(found.values())
     is_one = eligible[rows] & table.users[rows] & ~table.asks[rows] & (table.tells[rows] >= LEAST_UPDATING)
     rows = rows[is_one & (rows > row) & (table.fulls[rows] != table.fulls[row])]
     shared = np.zeros(len(rows))
@@ -94,7 +94,7 @@ def namesakes(
     """
     terms = {term for each in named.values() for term in each}
     rare = [rows for term, rows in found.items() if term in terms and len(rows) <= MOST_NAMED]
-    rows = np.unique(np.concatenate([*rare, np.empty(0, np.int64)])).astype(np.int64)
+    rows = union(rare)
     rows = rows[eligible[rows] & table.users[rows] & ~table.asks[rows] & (table.fulls[rows] != table.fulls[row])]
     return nearest_first(rows, asked)[:LOOKED_AT]
 
@@ -102,6 +102,11 @@ def namesakes(
 def has_name(text: str, named: Collection[str]) -> bool:
     """Whether a text holds one of these names, with its capital."""
     return any(re.search(rf"\b{re.escape(name)}\b", text) for name in named)
+
+
+def union(some: Iterable[Rows]) -> Rows:
+    """All rows of several lists, each once, in order."""
+    return np.unique(np.concatenate([*some, np.empty(0, np.int64)])).astype(np.int64)
 
 
 def nearest_first(rows: Rows, asked: QueryMatches) -> Rows:

@@ -14,7 +14,7 @@ import math
 import re
 import struct
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from palimpsest.core.recall import languages
@@ -26,7 +26,7 @@ READ_CHARS = 600  # who wants something says so at the beginning; the rest is ma
 LONG_CHARS = 200  # a longer question brings material of its own
 STATEMENT_CHARS = 350  # a longer statement is a text to work on
 CHARS_PER_WORD = 2  # where no spaces part them
-OWNED = 2  # words behind "my" that may name the thing: "my new bike"
+NAMING = 2  # words behind "my" or "the" that may name the thing: "my new bike"
 VOTES = 2  # of a word that stands for a language; one of small talk has half as many, as languages share those
 COUNTER_BITS = 16  # of a tally: an unsigned short
 CACHED = 4096  # utterances; a question is read by several rules
@@ -131,17 +131,29 @@ def language(text: str) -> str:
     return read_utterance(text).language
 
 
-def owned_words(text: str) -> list[str]:
-    """The words behind those that say whose something is, as they may name it: "new" and "bike" of "my new bike"."""
-    code = language(text)
-    possessives, idle = _POSSESSIVES.get(code, frozenset()), function_words(code)
-    found: list[str] = []
+def described_things(said: Sequence[str], code: str, openers: Collection[str]) -> list[tuple[str, ...]]:
+    """The words behind each of these openers, folded, as they may name a thing: "new" and "bike" of "my new bike"."""
+    idle = function_words(code)
+    found: list[tuple[str, ...]] = []
     left = 0
-    for word in words(text[:READ_CHARS]):
-        left = OWNED if word in possessives else 0 if word in idle else left - 1
-        if left >= 0 and word not in idle:
-            found.append(word)
-    return found
+    for word in said:
+        plain = folded(word)
+        left = NAMING if plain in openers else 0 if plain in idle else left - 1
+        if plain in openers:
+            found.append(())
+        elif left >= 0 and plain not in idle:
+            found[-1] += (word,)
+    return [named for named in found if named]
+
+
+def spoken_words(text: str) -> list[str]:
+    """The words of a text as they are written."""
+    return [*_WORD.findall(text[:READ_CHARS])]
+
+
+def kin(word: str, code: str) -> frozenset[str]:
+    """All words of a language for the relative that a word stands for, lower case; nothing for any other word."""
+    return _KIN.get((code, folded(word)), frozenset())
 
 
 def is_unspaced(code: str) -> bool:
@@ -299,7 +311,15 @@ _FUNCTION_WORDS = {
     code: frozenset(word for word, known in _OF_WORDS.items() if known.get(code, 0) & (FUNCTION | OWN))
     for code in languages.FUNCTION
 }
-_POSSESSIVES = {code: frozenset(words(entries)) for code, entries in languages.POSSESSIVE.items()}
+POSSESSIVES, ARTICLES = (
+    {code: frozenset(words(table.get(code, ""))) for code in languages.FUNCTION | languages.UNSPACED["own"]}
+    for table in (languages.POSSESSIVE, languages.ARTICLE)
+)
+_KIN: dict[tuple[str, str], frozenset[str]] = {}
+for _code, _entries in languages.KIN.items():
+    for _relative in map(str.split, _entries.split(",")):
+        for _entry in _relative:
+            _KIN[_code, folded(_entry)] = _KIN.get((_code, folded(_entry)), frozenset()) | {*_relative}
 # The same as tallies: integers with a counter for each language, or each kind, so that one addition counts a word in
 # all of them. A text that is read has no more than 600 words.
 _CODES = tuple(languages.FUNCTION)

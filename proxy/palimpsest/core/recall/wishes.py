@@ -112,20 +112,9 @@ WEIGHTS: Mapping[str, float] = {
     **{"opens": 0.66, "opens_text": -1.12, "manner": 1.74, "denies": 1.34, "conditional": 1.2},
     **{"lasts": 0.51, "wants": 0.9, "asks_you": 0.48, "consequence": 1.75, "output": 2.16},
     **{"addressed": 1.1, "wish": 0.89, "narrated": -1.08, "of_others": -0.35, "lasting_order": 0.98},
-    **{
-        "denied_output": -0.43,
-        "addressed_order": -0.16,
-        "wished_order": -0.45,
-        "order_on_condition": 0.56,
-        "lasts_abroad": -0.06,
-    },
-    **{
-        "requests_unspaced": 0.85,
-        "lasting_unspaced": 1.61,
-        "wish_elsewhere": 0.53,
-        "elsewhere": -0.35,
-        "not_english": 0.84,
-    },
+    **{"denied_output": -0.43, "addressed_order": -0.16, "wished_order": -0.45, "order_on_condition": 0.56},
+    **{"lasts_abroad": -0.06, "requests_unspaced": 0.85, "lasting_unspaced": 1.61, "wish_elsewhere": 0.53},
+    **{"elsewhere": -0.35, "not_english": 0.84},
     **{"brief": -0.34, "own": 1.33, "opens_own": -0.67, "asks": -3.05, "digit": -1.11},
     **{"lines": -1.29, "wordy": -2.68, "small": -0.76, "function": -1.14, "bias": -1.77},
 }

@@ -17,12 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import structlog
 
-from palimpsest.core.archive.chunking import (
-    query_terms,
-    tags,
-    without_names,
-)
-from palimpsest.core.recall.own_things import own_things
+from palimpsest.core.archive.chunking import query_terms, tags, without_names
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
@@ -64,7 +59,7 @@ from palimpsest.memory.recall.lost_work import (
     without_negligible,
 )
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
-from palimpsest.memory.recall.updates import with_related
+from palimpsest.memory.recall.updates import told_of_known_things, with_related
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask, Engine, ask_ahead
 from palimpsest.store.search.passages import PassageTexts
@@ -308,17 +303,18 @@ class Recall:
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
         if len(whole):
             certain = _unranked(whole) if certain is None else _prepend(certain, _unranked(whole))
-        if once is None or judged is None:
-            return "no passage is similar, and none has a word of the question", certain, 0.0
-        reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is required"
+        helps = 0.0 if judged is None else judged.helps
+        reason = f"helps with a probability of {helps:.2f}; {query.least_help:.2f} is required"
+        if judged is None:
+            reason = "no passage is similar, and none has a word of the question"
         reason += "; all that was lost is little, and comes" if len(whole) else ""
-        if judged.helps < query.least_help:
-            own = own_things(table, asked, eligible)
-            if len(own):
-                reason += "; what the request calls the user's own comes"
-                told = with_related(ask, scope, texts, table, _unranked(own, "own"), eligible, asked)
+        if once is None or judged is None or helps < query.least_help:
+            known = told_of_known_things(ask, scope, texts, table, eligible, asked)
+            if len(known):
+                reason += "; what the user told of a thing that the request speaks of as known comes"
+                told = with_related(ask, scope, texts, table, _unranked(known, "known"), eligible, asked)
                 certain = told if certain is None else _prepend(certain, told)
-            return reason, certain, judged.helps
+            return reason, certain, helps
         passages, boosted = judged.passages, self._boosted(ask, scope, table, asked, vectors)
         if boosted is not None:  # keys choose among passages; whether any help at all is said by their own texts
             nearer, rejudged = self._ranked(table, with_boost(asked, boosted[0]), eligible, limit)

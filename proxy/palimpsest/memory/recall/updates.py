@@ -7,20 +7,24 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from palimpsest.core.archive.chunking import names, query_terms, word_terms
+from palimpsest.core.recall.known_things import TOLD, is_about, known_things, told_of
 from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, QueryMatches, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.updates import (
     LEAST_ALIKE,
     LEAST_TELLING,
+    MOST_NAMED,
     NAMESAKES,
     has_name,
     later_statements,
     namesakes,
+    nearest_first,
     shared_share,
     statements,
+    union,
 )
 from palimpsest.core.recall.utterance import language
-from palimpsest.memory.index.full_text import find_each
+from palimpsest.memory.index.full_text import find, find_each
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.passages import PassageTexts
 from palimpsest.store.search.scope import Scope
@@ -55,8 +59,7 @@ def with_related(
     }
     named = {row: _names_not_asked_for(text, asked) for row, text in stated.items()}
     others = {row: namesakes(table, row, found[row].rows, named[row], eligible, asked) for row in said}
-    looked_at = [*(rows for rows, _ in later.values()), *others.values(), np.empty(0, np.int64)]
-    read = _texts(texts, table, np.concatenate(looked_at))
+    read = _texts(texts, table, union([*(rows for rows, _ in later.values()), *others.values()]))
     behind: dict[int, list[tuple[int, float]]] = {}
     rare = term_weight(1, len(table))
     for row in said:
@@ -69,6 +72,26 @@ def with_related(
         named_too = [one for one in others[row].tolist() if one in read and has_name(read[one], named[row])]
         behind[row] = [*([newest] if newest else []), *((one, 0.0) for one in named_too[:NAMESAKES])]
     return _with_updates(best, behind) if any(behind.values()) else best
+
+
+def told_of_known_things(
+    ask: Ask, scope: Scope, texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches
+) -> Rows:
+    """The user's statements about what a request speaks of as known, the nearest to the request first."""
+    things = known_things(asked.text)
+    unasked = {term for thing in things for terms in thing.terms.values() for term in terms} - {*asked.found}
+    found = {**asked.found, **find(ask, scope, table, [*unasked.difference(asked.absent)]).rows}
+    told = [told_of(table, thing, found, eligible, asked) for thing in things]
+    read = _texts(texts, table, union(told))
+    weights = {term: term_weight(len(rows), len(table)) for term, rows in found.items()}
+    rare = {term for term, rows in found.items() if len(rows) <= MOST_NAMED}
+    about = {
+        row
+        for thing, rows in zip(things, told, strict=True)
+        for row in rows.tolist()
+        if row in read and is_about(read[row], thing, weights, rare)
+    }
+    return nearest_first(np.array(sorted(about), np.int64), asked)[:TOLD]
 
 
 def _names_not_asked_for(text: str, asked: QueryMatches) -> dict[str, set[str]]:

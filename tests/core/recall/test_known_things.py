@@ -1,0 +1,112 @@
+"""What a request speaks of as known, and which statements are about it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from palimpsest.core.recall.known_things import LEAST_NEARNESS, is_about, known_things, told_of
+from palimpsest.core.recall.ranking import QueryMatches
+from palimpsest.core.recall.updates import MOST_NAMED
+from palimpsest.core.recall.utterance import LONG_CHARS
+
+from tests.core.shelves import shelf
+
+TOLD = (
+    "My daughter is called Mila, she just started school.",
+    "Your daughter will like it there.",
+    "Is my daughter too young for that?",
+    "My daughter has had two swimming lessons.",
+)
+
+
+def rows(text: str, holding: list[int], hidden: list[int] | None = None, nearest: float = 0.5) -> list[int]:
+    table = shelf(TOLD, users=(0, 2, 3), asks=[2])
+    asked = QueryMatches(cosines=np.array([nearest, 0.9, 0.8, 0.1]), found={}, text=text)
+    eligible = np.ones(len(TOLD), np.bool_)
+    eligible[hidden or []] = False
+    (thing,) = known_things(text)
+    return told_of(table, thing, {"daughter": np.array(holding)}, eligible, asked).tolist()
+
+
+def about(request: str, statement: str, *, rare: bool = False) -> bool:
+    """Whether a statement is about anything that a request speaks of, where "second" tells little."""
+    things = known_things(request)
+    weights = {term: 1.0 for thing in things for terms in thing.terms.values() for term in terms} | {"second": 0.5}
+    return any(is_about(statement, thing, weights, weights if rare else ()) for thing in things)
+
+
+def test_what_the_user_told_of_a_thing_comes_the_nearest_to_the_request_first() -> None:
+    assert rows("Which dish could I cook for my daughter?", [0, 1, 2, 3]) == [0, 3]
+    assert rows("Which dish could I cook for my daughter?", [0, 1, 2, 3], hidden=[0]) == [3]
+
+
+def test_of_what_is_not_called_the_users_own_only_what_is_near_comes() -> None:
+    assert rows("Which dish is good for the daughter?", [0, 1, 2, 3]) == [0]
+    assert rows("Which dish is good for the daughter?", [0, 1, 2, 3], nearest=LEAST_NEARNESS - 0.01) == []
+
+
+def test_a_word_that_many_statements_of_the_user_hold_leads_nowhere_whatever_others_say() -> None:
+    (thing,) = known_things("And for my daughter?")
+    for mine, leads in ((MOST_NAMED, True), (MOST_NAMED + 1, False)):
+        table = shelf([TOLD[0]] * (mine + 50), users=range(mine))
+        asked, everywhere = QueryMatches(cosines=None, found={}, text=""), np.ones(len(table), np.bool_)
+        assert bool(told_of(table, thing, {"daughter": np.arange(len(table))}, everywhere, asked).size) == leads
+
+
+def test_a_name_that_many_speak_of_leads_nowhere() -> None:
+    (thing,) = known_things("Draft a letter to Moreau.")
+    for others, leads in ((MOST_NAMED - 1, True), (MOST_NAMED, False)):
+        table = shelf(["Moreau accepts nothing longer than ten pages."] * (1 + others), users=[0])
+        asked, everywhere = QueryMatches(cosines=None, found={}, text=""), np.ones(len(table), np.bool_)
+        assert bool(told_of(table, thing, {"moreau": np.arange(len(table))}, everywhere, asked).size) == leads
+
+
+@pytest.mark.parametrize(
+    ("request_text", "statement"),
+    [
+        ("Can you restart the staging server for me?", "The staging server must only be restarted with blue.sh."),
+        ("Draft a countdown post for the rebranding.", "The client for the rebranding is Hollis & Sons."),
+        ("Outline a brief for Judge Moreau.", "Judge Moreau accepts nothing longer than ten pages."),
+        ("Which chain fits my bike?", "The new bike has a 2x11 groupset."),
+        ("Could my father go through the detector?", "Dad's pacemaker was fitted in 2019."),
+        ("What do I cook for my husband?", "My partner cannot eat anything with sesame."),
+        ("Wie setze ich meinen Vater an den Tisch?", "Papa hört auf dem linken Ohr nichts mehr."),
+        ("Quelle sortie proposer à ma mère ?", "Maman a le vertige."),
+        ("Was muss ich an der Kreissäge beachten?", "Die Kreissäge darf nur mit Absaugung laufen."),
+    ],
+)
+def test_a_statement_is_about_what_it_begins_with(request_text: str, statement: str) -> None:
+    assert about(request_text, statement)
+
+
+@pytest.mark.parametrize(
+    ("request_text", "statement"),
+    [
+        ("Can you restart a staging server for me?", "The staging server must only be restarted with blue.sh."),
+        ("Which film suits the second camera?", "The second floor is closed on Wednesday."),
+        ("Where is the door?", "I measured the living room wall, it is 4.37 metres from the door to the window."),
+        ("Could my father go through the detector?", "Mum's pacemaker was fitted in 2019."),
+        ("Could a father go through a detector?", "Dad's pacemaker was fitted in 2019."),
+        ("How do I parse dates in Python?", "Our Python projects use pytest."),
+    ],
+)
+def test_a_statement_is_about_nothing_that_it_only_mentions(request_text: str, statement: str) -> None:
+    assert not about(request_text, statement)
+
+
+def test_what_is_the_users_own_is_told_by_a_rare_word_wherever_it_stands() -> None:
+    statement = "On Sundays we ride out, and then the chain of the bike needs wax."
+    assert about("Which chain fits my bike?", statement, rare=True) and not about(
+        "Which chain fits my bike?", statement
+    )
+    assert not about("Which chain fits the bike?", statement, rare=True)
+
+
+def test_a_long_request_brings_along_what_it_speaks_of() -> None:
+    text = "Shorten this: the kitchen is lovely, says Moreau, and my bike stands in it."
+    assert [(tuple(thing.terms), thing.is_own) for thing in known_things(text)] == [
+        (("bike", "stands"), True),
+        (("kitchen",), False),
+        (("Moreau",), False),
+    ]
+    assert [tuple(thing.terms) for thing in known_things(text + " so" * LONG_CHARS)] == [("bike", "stands")]
