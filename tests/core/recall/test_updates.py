@@ -11,6 +11,7 @@ from palimpsest.core.recall.updates import (
     LOOKED_AT,
     MOST_NAMED,
     STATEMENTS,
+    all_names,
     has_name,
     later_statements,
     namesakes,
@@ -122,3 +123,9 @@ def test_a_name_that_many_passages_hold_leads_nowhere() -> None:
 def test_a_name_is_the_same_word_with_its_capital() -> None:
     assert has_name("I asked Will's brother.", ["Will"])
     assert not has_name("I will ask.", ["Will"]) and not has_name("Willow trees", ["Will"])
+
+
+def test_what_a_thing_is_called_is_a_name_without_a_capital_too() -> None:
+    assert [*all_names("The staging server of Karen is called heron.")] == ["Karen", "heron"]
+    assert [*all_names("Le serveur s'appelle heron-2.")] == ["heron-2"]
+    assert [*all_names("My boss called yesterday.")] == []

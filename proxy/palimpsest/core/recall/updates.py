@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
+from palimpsest.core.archive.chunking import names
 from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, QueryMatches, RankedRows, Rows
 
 LEAST_TELLING = 0.5  # of `PassageTable.tells`: a statement that may have been updated
@@ -26,6 +27,7 @@ NAMESAKES = 2  # statements that share a name, behind one
 # ("I live in Berlin." / "I live in Leipzig now.") 22 are as much alike, and three of the likest other statements
 # among 880 by other people: with words or meanings alone half of that are told apart.
 LEAST_ALIKE = 0.65
+_CALLED = re.compile(r"\b(?:(?:is|are|was) (?:called|named)|heißt|s'appelle|se llama|si chiama) ['\"]?(\w[\w-]+)")
 
 
 def statements(table: PassageTable, best: RankedRows) -> Rows:
@@ -99,8 +101,13 @@ def namesakes(
     return nearest_first(rows, asked)[:LOOKED_AT]
 
 
+def all_names(text: str) -> dict[str, None]:
+    """The names in a statement, and what it says that something is called, as hosts and pets often have no capital."""
+    return dict.fromkeys((*names(text), *_CALLED.findall(text)))
+
+
 def has_name(text: str, named: Collection[str]) -> bool:
-    """Whether a text holds one of these names, with its capital."""
+    """Whether a text holds one of these names, as it is written."""
     return any(re.search(rf"\b{re.escape(name)}\b", text) for name in named)
 
 

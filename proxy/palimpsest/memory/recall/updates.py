@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from palimpsest.core.archive.chunking import names, query_terms, word_terms
+from palimpsest.core.archive.chunking import query_terms, word_terms
 from palimpsest.core.recall.known_things import TOLD, is_about, known_things, told_of
 from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, QueryMatches, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
@@ -15,6 +15,7 @@ from palimpsest.core.recall.updates import (
     LEAST_TELLING,
     MOST_NAMED,
     NAMESAKES,
+    all_names,
     has_name,
     later_statements,
     namesakes,
@@ -97,7 +98,7 @@ def told_of_known_things(
 def _names_not_asked_for(text: str, asked: QueryMatches) -> dict[str, set[str]]:
     """The names of a statement that the question does not have itself, each with its terms."""
     code = language(text)
-    return {name: {*word_terms(name, code)} - {*asked.found} for name in names(text)}
+    return {name: {*word_terms(name, code)} - {*asked.found} for name in all_names(text)}
 
 
 def _with_updates(best: RankedRows, updates: Mapping[int, Sequence[tuple[int, float]]]) -> RankedRows:
