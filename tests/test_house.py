@@ -66,7 +66,13 @@ OFF = (
     *("upstream.traced", "memory.erasure.retiring", "memory.recording.archive_writer", "memory.recall.indexing"),
     *("core.overflow.selection", "wire.trimming", "memory.request.compactions", "wire.own_compaction"),
     *("core.facts.choice", "core.block.fact_lines", "edge.provider_state", "edge.own_answer", "edge.socket"),
-    *("memory.recording.memory_spans", "upstream.listing", "store.engine.sqlite.copying", "store.search.derived"),
+    *(
+        "memory.recording.memory_spans",
+        "upstream.listing",
+        "store.engine.sqlite.copying",
+        "store.search.derived",
+        "settings.describe",
+    ),
 )
 
 MOST_LINES = 32_000  # of our code that a default server imports: what it never runs costs its start, and memory

@@ -8,9 +8,8 @@ from typing import Any, get_args
 import pytest
 from palimpsest.domain import Generosity, Mode, Reach
 from palimpsest.domain.errors import PolicyError
-from palimpsest.settings.describe import settings_by_path
 from palimpsest.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, shipped
-from palimpsest.settings.policy import AssistantPolicy, Policy, RetentionPeriods
+from palimpsest.settings.policy import AssistantPolicy, Policy, RetentionPeriods, settings_by_path
 
 HOME = str(Path.home())
 

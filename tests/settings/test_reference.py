@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 from palimpsest.settings import reference
-from palimpsest.settings.describe import settings_by_path
-from palimpsest.settings.policy import KeyPolicy, UpstreamPolicy
+from palimpsest.settings.policy import KeyPolicy, UpstreamPolicy, settings_by_path
 
 from tests.running import ROOT
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from palimpsest.domain.errors import PolicyError
-from palimpsest.settings.describe import settings_by_path
-from palimpsest.settings.policy import Policy
+from palimpsest.settings.policy import Policy, settings_by_path
 from palimpsest.settings.source import AT_RESTART, NO_SOURCE, Source, compare, digest_of, handed_over, source_of
 
 

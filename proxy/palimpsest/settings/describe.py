@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
@@ -12,7 +12,17 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from palimpsest.settings.policy import FOREVER, LITELLM_MODEL, PERIOD, SIZE, UNLIMITED, VARIABLE_NAME, Policy
+from palimpsest.settings.policy import (
+    FOREVER,
+    LITELLM_MODEL,
+    PERIOD,
+    SIZE,
+    UNLIMITED,
+    VARIABLE_NAME,
+    Location,
+    Policy,
+    settings_by_path,
+)
 
 _PERIOD = f"{FOREVER}, or a number with m, h, d or w, such as 180d"
 PATTERNS = {
@@ -23,21 +33,25 @@ PATTERNS = {
     SIZE: f"{UNLIMITED}, or bytes as a number with KB, MB, GB, TB or nothing",
 }
 
-Location = tuple[str | int, ...]
-"""Where a value stands in the tree: names of fields, keys of mappings, indexes of lists."""
+
+def explanation(problem: Any, location: Location) -> str:
+    """One of pydantic's validation errors, in words for the operator."""
+    match problem["type"]:
+        case "extra_forbidden":
+            return f"no such setting; {nearest(location)}"
+        case "missing":
+            return f"must be set; allowed: {allowed(location)}"
+        case "value_error":
+            return str(problem["ctx"]["error"])
+        case _:
+            return f"{_shown(location, problem['input'])} is not allowed; allowed: {allowed(location)}"
 
 
-def settings_by_path() -> dict[str, FieldInfo]:
-    """Every setting by its dotted path; a list of sections counts as one setting."""
-
-    def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
-        for name, field in model.model_fields.items():
-            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-                yield from walk(field.annotation, f"{prefix}{name}.")
-            else:
-                yield prefix + name, field
-
-    return dict(walk(Policy, ""))
+def _shown(location: Location, value: Any) -> str:
+    """The refused value, unless it may contain a key."""
+    if isinstance(value, (dict, list)):
+        return ("a " if value else "an empty ") + ("mapping" if isinstance(value, dict) else "list")
+    return "what stands there" if location[-1] == "key_env" else repr(value)
 
 
 def allowed(location: Location) -> str:

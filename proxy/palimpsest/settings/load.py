@@ -20,9 +20,8 @@ from pydantic import ValidationError
 from palimpsest.domain import Mode
 from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.frozen import frozen
-from palimpsest.settings.describe import Location, allowed, nearest, setting_of, settings_by_path
 from palimpsest.settings.embedding_models import embedding_model, unknown_model_error
-from palimpsest.settings.policy import ENVIRON, KeyPolicy, Policy
+from palimpsest.settings.policy import ENVIRON, KeyPolicy, Location, Policy, settings_by_path
 from palimpsest.settings.prices import price_of, providers
 
 PREFIX = "PALIMPSEST_"
@@ -366,24 +365,13 @@ def _validated(tree: Tree, layers: Sequence[_Layer]) -> Policy:
     try:
         return Policy.model_validate(tree)
     except ValidationError as error:
+        from palimpsest.settings.describe import explanation, setting_of  # late: most policies hold no mistake
+
         # A list whose only item is wrong also counts as too short; once is enough.
         problems = [p for p in error.errors() if not (p["type"] == "too_short" and p["input"])]
-        explained = (_explained(problem, setting_of(problem["loc"]), layers) for problem in problems)
+        located = [(problem, setting_of(problem["loc"])) for problem in problems]
+        explained = (f"{_origin(at, layers)}: {_dotted(at)}: {explanation(problem, at)}" for problem, at in located)
         raise PolicyError("\n".join(dict.fromkeys(explained))) from error
-
-
-def _explained(problem: Any, location: Location, layers: Sequence[_Layer]) -> str:
-    """One of pydantic's validation errors, in words for the operator."""
-    where = f"{_origin(location, layers)}: {_dotted(location)}"
-    match problem["type"]:
-        case "extra_forbidden":
-            return f"{where}: no such setting; {nearest(location)}"
-        case "missing":
-            return f"{where}: must be set; allowed: {allowed(location)}"
-        case "value_error":
-            return f"{where}: {problem['ctx']['error']}"
-        case _:
-            return f"{where}: {_shown(location, problem['input'])} is not allowed; allowed: {allowed(location)}"
 
 
 def _origin(location: Location, layers: Sequence[_Layer]) -> str:
@@ -394,13 +382,6 @@ def _origin(location: Location, layers: Sequence[_Layer]) -> str:
 
 def _dotted(location: Location) -> str:
     return ".".join(map(str, location)) or "settings"
-
-
-def _shown(location: Location, value: Any) -> str:
-    """The refused value, unless it may contain a key."""
-    if isinstance(value, (dict, list)):
-        return ("a " if value else "an empty ") + ("mapping" if isinstance(value, dict) else "list")
-    return "what stands there" if location[-1] == "key_env" else repr(value)
 
 
 def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:

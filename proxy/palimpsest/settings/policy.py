@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
 from palimpsest.domain import Api, AssistRole, Generosity, Mode, Reach, Role
 
@@ -47,6 +48,9 @@ UNLIMITED = "unlimited"
 SIZE = rf"^({UNLIMITED}|\d{{1,15}}([KMGT]B)?)$"
 
 Pattern = Annotated[str, Field(min_length=1)]
+
+Location = tuple[str | int, ...]
+"""Where a value stands in the tree: names of fields, keys of mappings, indexes of lists."""
 
 
 def _expanded(path: Path | None) -> Path | None:
@@ -973,3 +977,16 @@ class Policy(_Part):
                     f"models.{role}: upstream {upstream.name} speaks Anthropic's API, and models are asked in "
                     "OpenAI's: name anthropic/... as model, and no upstream"
                 )
+
+
+def settings_by_path() -> dict[str, FieldInfo]:
+    """Every setting by its dotted path; a list of sections counts as one setting."""
+
+    def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+        for name, field in model.model_fields.items():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                yield from walk(field.annotation, f"{prefix}{name}.")
+            else:
+                yield prefix + name, field
+
+    return dict(walk(Policy, ""))

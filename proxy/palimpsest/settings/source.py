@@ -16,9 +16,8 @@ from typing import Any
 
 from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.frozen import frozen
-from palimpsest.settings.describe import settings_by_path
 from palimpsest.settings.load import SOURCE_ENV, TOKEN_FILE_ENV, files_named, load, preset_or_file, validated
-from palimpsest.settings.policy import Policy
+from palimpsest.settings.policy import Policy, settings_by_path
 
 MISSING = b"missing"  # in place of the content of a file that cannot be read
 
