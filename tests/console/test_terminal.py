@@ -165,6 +165,13 @@ def test_search_shows_where_and_when_and_each_signal() -> None:
         assert words in text
 
 
+def test_search_shows_what_comes_though_the_gate_is_shut_before_what_does_not() -> None:
+    told, hidden = (Memory(id, 70, "c1", 3, "user", f"said {id}", 0.0) for id in (7, 8))
+    text = shown(search_results(*(Recalled((Candidate(one, 0.5, {}),), True, "a thing") for one in (told, hidden))))
+    assert "what follows the first 1; a request would not have received it" in text
+    assert text.index("said 7") < text.index("said 8")
+
+
 def test_search_that_found_nothing_relevant_says_so() -> None:
     assert "shut: nothing close" in shown(search_results(Recalled((), False, "nothing close")))
 

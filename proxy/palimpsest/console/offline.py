@@ -50,7 +50,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What recall would return, and if it would stay silent, what it would have chosen from."""
+    """What recall would return, and if its gate is shut, what else it would have chosen from."""
 
     recalled: Recalled
     behind: Recalled | None = None
@@ -141,7 +141,7 @@ class Commands:
         return f"looking for {which} of {named}: not found in {self.database.place}"
 
     async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
-        """Search as recall would, and if its gate admits nothing also without. No tenant: the only one there is."""
+        """Search as recall would, and if its gate is shut also without. No tenant: the only one there is."""
         tenant = tenant or await self._tenant_of(conversation)
         query = Query(tenant, "", text, reach=Reach.TENANT)
         if conversation:
@@ -150,7 +150,12 @@ class Commands:
         recall = await self.recall()
         demand = demanded(self.policy.memory.generosity, BlockKind.RECALL)
         recalled = await recall.recall(replace(query, least_help=demand.least_help), limit)
-        return SearchResult(recalled, None if recalled.admitted else await recall.recall(query, limit))
+        if recalled.helps >= demand.least_help:
+            return SearchResult(recalled, None)
+        told = {one.memory.id for one in recalled.candidates}  # what comes though the gate is shut
+        found = await recall.recall(query, limit)
+        behind = tuple(one for one in found.candidates if one.memory.id not in told)
+        return SearchResult(recalled, replace(found, candidates=behind))
 
     async def erase(self, target: Target, vacuum: bool = False) -> Json | None:
         """Erase, beside a proxy that may run, and return the signed receipt; None: nothing stored matches."""

@@ -227,17 +227,18 @@ def _behind(recalled: Recalled) -> str:
 
 def search_results(recalled: Recalled, behind: Recalled | None = None) -> Iterable[RenderableType]:
     """The results of a search, best first; `behind`: results that a request would not have received."""
+    hidden = behind.candidates if behind else ()
+    what_follows = f"what follows the first {len(recalled.candidates)}" if recalled.candidates else "what follows"
     yield fields(
         [
             ("gate", f"{'open' if recalled.admitted else 'shut'}: {recalled.reason}"),
             ("model", "missing: searched by words alone" if recalled.lexical_only else ""),
             ("index", _behind(recalled)),
             ("took", f"{recalled.elapsed_ms:.1f} ms"),
-            ("behind it", "what follows; a request would not have received it" if behind and behind.candidates else ""),
+            ("behind it", f"{what_follows}; a request would not have received it" if hidden else ""),
         ]
     )
-    recalled = behind or recalled
-    if recalled.candidates:
+    if candidates := (*recalled.candidates, *hidden):
         yield _entries(
             (
                 f"worth {candidate.probability:.3f}",
@@ -245,7 +246,7 @@ def search_results(recalled: Recalled, behind: Recalled | None = None) -> Iterab
                 f"{candidate.memory.conversation} {candidate.memory.position} {candidate.memory.role}",
                 excerpt(candidate.memory.text),
             )
-            for candidate in recalled.candidates
+            for candidate in candidates
         )
 
 
