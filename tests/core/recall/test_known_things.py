@@ -110,3 +110,8 @@ def test_a_long_request_brings_along_what_it_speaks_of() -> None:
         (("Moreau",), False),
     ]
     assert [tuple(thing.terms) for thing in known_things(text + " so" * LONG_CHARS)] == [("bike", "stands")]
+
+
+def test_who_tells_something_speaks_of_nothing_as_known() -> None:
+    assert known_things("What shall my son Tobias play at his violin recital?")
+    assert not known_things("My son Tobias has his violin recital on 21 June.")

@@ -8,14 +8,16 @@ import numpy as np
 from palimpsest.core.archive.chunking import query_terms, terms
 from palimpsest.core.recall.ranking import PassageTable, QueryMatches, RankedRows
 from palimpsest.core.recall.updates import (
+    LEAST_NAMESAKE_NEARNESS,
     LOOKED_AT,
     MOST_NAMED,
     STATEMENTS,
+    SUBJECT_WEIGHT,
     all_names,
     has_name,
     later_statements,
+    likeness,
     namesakes,
-    shared_share,
     statements,
 )
 
@@ -84,10 +86,15 @@ def test_no_more_than_a_few_are_compared() -> None:
 
 def test_texts_share_more_where_their_rare_words_are_the_same() -> None:
     weights = {"shop": 1.0, "5432": 5.0}
-    assert shared_share(["shop", "5432"], ["shop", "5432"], weights, 3.0) == 1.0
-    assert shared_share(["shop", "5432"], ["5432", "x"], weights, 3.0) == 5 / 9
-    assert shared_share(["shop", "5432"], ["shop", "x"], weights, 3.0) == 1 / 9
-    assert shared_share([], [], weights, 3.0) == 0.0
+    assert likeness(["shop", "5432"], ["shop", "5432"], weights, 3.0) == 1.0 + SUBJECT_WEIGHT
+    assert likeness(["shop", "5432"], ["5432", "x"], weights, 3.0) == 5 / 9 + SUBJECT_WEIGHT * 5 / 6
+    assert likeness(["shop", "5432"], ["shop", "x"], weights, 3.0) == 1 / 9 + SUBJECT_WEIGHT * 1 / 6
+    assert likeness([], [], weights, 3.0) == 0.0
+
+
+def test_texts_share_more_where_the_first_words_of_the_earlier_one_are_the_same() -> None:
+    meeting = ["committee", "meeting", "november", "seminar", "room"]
+    assert likeness(meeting, ["committee", "zoom"], {}, 1.0) > likeness(meeting, ["room", "zoom"], {}, 1.0)
 
 
 PETS = (
@@ -99,9 +106,9 @@ PETS = (
 )
 
 
-def of_one_name(named_rows: np.ndarray, eligible: np.ndarray | None = None) -> list[int]:
+def of_one_name(named_rows: np.ndarray, eligible: np.ndarray | None = None, nearness: float = 0.4) -> list[int]:
     table = shelf(PETS, users=(0, 1, 2, 4), asks=[2])
-    asked = QueryMatches(cosines=np.array([0.9, 0.4, 0.8, 0.7, 0.6]), found={}, text="Which treats for the dog?")
+    asked = QueryMatches(cosines=np.array([0.9, nearness, 0.8, 0.7, 0.6]), found={}, text="Which treats for the dog?")
     everywhere = np.ones(len(PETS), np.bool_) if eligible is None else eligible
     found = {"bruno": named_rows, "dog": np.array([0])}
     return namesakes(table, 0, found, {"Bruno": {"bruno"}}, everywhere, asked).tolist()
@@ -113,6 +120,11 @@ def test_a_rare_name_leads_to_the_users_other_statements_the_nearest_to_the_ques
 
 def test_what_may_not_come_shares_no_name() -> None:
     assert of_one_name(np.arange(5), np.array([True, True, True, True, False])) == [1]
+
+
+def test_what_is_far_from_the_question_shares_a_name_only() -> None:
+    assert of_one_name(np.arange(5), nearness=LEAST_NAMESAKE_NEARNESS) == [4, 1]
+    assert of_one_name(np.arange(5), nearness=LEAST_NAMESAKE_NEARNESS - 0.01) == [4]
 
 
 def test_a_name_that_many_passages_hold_leads_nowhere() -> None:

@@ -555,7 +555,7 @@ async def test_a_small_loss_comes_whole_where_the_gate_is_shut(recall: Recall, p
 async def test_what_a_request_calls_the_users_own_comes_with_what_shares_its_name_where_the_gate_is_shut(
     recall: Recall, past: Past
 ) -> None:
-    told = ("My daughter is called Mila, she just started school.", "Mila has a peanut allergy, we carry an EpiPen.")
+    told = ("My daughter is called Mila, she just started school.", "Mila has a peanut allergy, we cook without.")
     said = await past.say(*chain.from_iterable((one, "I will keep that in mind.") for one in (*told, TALK[0])))
     await past.index()
     await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])

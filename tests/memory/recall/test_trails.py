@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from palimpsest.core.recall.trail import Trace, last_stage, stages
-from palimpsest.domain import Event
+from palimpsest.domain import Event, Reach
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.recall.trails import Trails, holds_statement
 from palimpsest.settings.policy import Policy
@@ -27,6 +27,7 @@ class Conversation:
 
     def __init__(self, archive: Archive, policy: Policy) -> None:
         self.archive = archive
+        self.policy = policy
         self.trails = Trails(archive.journal, archive.database, archive.recall(), policy)
         self.past = Past(archive.database)
 
@@ -134,6 +135,18 @@ async def test_what_was_said_in_another_conversation_is_found_there(talk: Conver
     trace = await talk.follow("the narwhal service was retired")
     assert not trace.held
     assert trace.elsewhere == ("c-2",)
+
+
+async def test_other_conversations_are_rivals_where_memory_reaches_them(talk: Conversation) -> None:
+    await Talk(talk.archive.journal, conversation="c-2").say("The metrics exporter listens on port 9100.")
+    await talk.past.index()
+    assert (await talk.follow("the metrics exporter listens on port 9417")).is_packed
+    everywhere = talk.policy.model_copy(
+        update={"memory": talk.policy.memory.model_copy(update={"reach": Reach.TENANT})}
+    )
+    trails = Trails(talk.archive.journal, talk.archive.database, talk.archive.recall(), everywhere)
+    trace = await trails.follow("the metrics exporter listens on port 9417", await talk.turn())
+    assert not trace.is_packed and "little beside the best one's" in trace.cut
 
 
 async def test_what_nobody_said_was_not_archived(talk: Conversation) -> None:

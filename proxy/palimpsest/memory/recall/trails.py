@@ -14,7 +14,7 @@ from palimpsest.core.recall.diagnosis import ANSWER_CHARS
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import StatementMatch, Trace
 from palimpsest.core.recall.utterance import QUESTION_MARKS
-from palimpsest.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled
+from palimpsest.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled, Speaker
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Retriever
 from palimpsest.settings.policy import Policy
@@ -150,6 +150,9 @@ class Trails:
             turn["tenant"],
             turn["conversation"],
             question,
+            reach=Speaker(turn["tenant"], turn["user"]).reach(self._policy.memory.reach),
+            user=turn["user"],
+            scope=turn["scope"],
             lost=frozenset(one.occurrence for one in place.said) - seen,
             visible_fulls=place.visible_fulls - hidden,
         )

@@ -12,15 +12,14 @@ from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, Que
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.updates import (
     LEAST_ALIKE,
-    LEAST_TELLING,
     MOST_NAMED,
     NAMESAKES,
     all_names,
     has_name,
     later_statements,
+    likeness,
     namesakes,
     nearest_first,
-    shared_share,
     statements,
     union,
 )
@@ -53,11 +52,7 @@ def with_related(
         row: {term: term_weight(len(holding), len(table)) for term, holding in one.rows.items()}
         for row, one in found.items()
     }
-    later = {
-        row: later_statements(table, row, found[row].rows, weighed[row], eligible)
-        for row in said
-        if table.tells[row] >= LEAST_TELLING
-    }
+    later = {row: later_statements(table, row, found[row].rows, weighed[row], eligible) for row in said}
     named = {row: _names_not_asked_for(text, asked) for row, text in stated.items()}
     others = {row: namesakes(table, row, found[row].rows, named[row], eligible, asked) for row in said}
     read = _texts(texts, table, union([*(rows for rows, _ in later.values()), *others.values()]))
@@ -65,8 +60,8 @@ def with_related(
     rare = term_weight(1, len(table))
     for row in said:
         alike = {
-            one: float(cosine) + shared_share(said[row], query_terms(read[one]), weighed[row], rare)
-            for one, cosine in zip(*later.get(row, ((), ())), strict=True)
+            one: float(cosine) + likeness(said[row], query_terms(read[one]), weighed[row], rare)
+            for one, cosine in zip(*later[row], strict=True)
             if one in read
         }
         newest = max(((one, much) for one, much in alike.items() if much >= LEAST_ALIKE), default=None)
