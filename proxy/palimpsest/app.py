@@ -393,7 +393,7 @@ class _Proxy:
             return admin_api(parts, access, OPERATIONS)
         from palimpsest.features.page.application import application
 
-        return admin_api(parts, access, OPERATIONS, partial(application, secret=self._secret))
+        return admin_api(parts, access, OPERATIONS, application)
 
 
 def _share_an_account(policy: Policy, keyring: ProxyKeys) -> bool:

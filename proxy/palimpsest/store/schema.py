@@ -9,7 +9,7 @@ No column has a name that SQL reserves.
 
 from __future__ import annotations
 
-VERSION = 23  # of these tables, kept beside them: rises with every change of them
+VERSION = 24  # of these tables, kept beside them: rises with every change of them
 
 JOURNAL = r"""
 CREATE TABLE tenant (
@@ -286,6 +286,10 @@ CREATE TABLE model_note (                    -- what upstreams have shown of mod
     at REAL NOT NULL,
     PRIMARY KEY (upstream, model)
 ) WITHOUT ROWID;
+CREATE TABLE ended_session (                 -- sessions of the page that ended early: store/operation/ended_sessions.py
+    name TEXT PRIMARY KEY,                   -- of one, or a keyed hash of the token or key that some were begun with
+    until REAL NOT NULL                      -- those that would be good until then, Unix seconds, or shorter
+) WITHOUT ROWID;
 CREATE TABLE probe (                         -- questions that memory asked itself, the newest ones
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     at REAL NOT NULL,
@@ -429,6 +433,7 @@ OF_NO_TENANT = {
         ("change", "policy", "switch", "proxy_key", "secret_mark", "task", "probe", "assist_usage", "model_note"),
         "of the operator, for all processes",
     ),
+    "ended_session": "hashes and names made by chance, for all processes",
     "tenant": "says who there is",
     **dict.fromkeys(
         ("erased", "erased_scope", "retired_scope", "fact_forgotten"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -17,13 +16,12 @@ from palimpsest.features.page.views import VIEWS
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
-from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, SECRET, House
+from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
 from tests.edge.admin.conftest import inhabited, inhabited_database
 from tests.talking import Talk
 
 __all__ = ["inhabited", "inhabited_database"]
 
-PAGE = partial(application, secret=SECRET)
 OWN_FORM = {**LOCAL, "sec-fetch-site": "same-origin"}
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \x1b[31m \u202egnp.exe"
 
@@ -31,13 +29,13 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \x1b[31m \u202e
 @pytest.fixture
 def home(inhabited: Database) -> House:
     """On loopback, where nobody signs in."""
-    return House(inhabited, AT_HOME, page=PAGE)
+    return House(inhabited, AT_HOME, page=application)
 
 
 @pytest.fixture
 def house(inhabited: Database) -> House:
     """Bound to the world, with a token and the key of the first tenant."""
-    return House(inhabited, page=PAGE)
+    return House(inhabited, page=application)
 
 
 async def post(
@@ -95,8 +93,36 @@ async def test_a_session_opens_what_its_key_opens_and_ends_when_it_is_ended(hous
     assert status == 200
     assert "first in c-1" in text
     assert "not yours" not in text, "another tenant's"
+    assert (await post(house, "sign-out", {}, session | {"sec-fetch-site": "cross-site"}))[0] == 403
+    assert (await house.ask("/memory/conversations", session))[0] == 200, "a form of another site ends nothing"
     await post(house, "sign-out", {}, session)
     assert b"Max-Age=0" in house.headers[b"set-cookie"], "the browser drops it"
+    assert (await house.ask("/memory/conversations", session))[0] == 401, "who copied it has nothing"
+
+
+async def test_signing_out_everywhere_ends_the_sessions_of_one_key_in_every_process(
+    house: House, inhabited: Database
+) -> None:
+    host = {"host": "proxy.example", "sec-fetch-site": "same-origin"}
+
+    async def signed_in(secret: str) -> Mapping[str, str]:
+        await post(house, "sign-in", {"secret": secret}, host)
+        return host | {"cookie": house.headers[b"set-cookie"].decode().partition(";")[0]}
+
+    here, there, other = [await signed_in(secret) for secret in ("acme-key", "acme-key", "t0ken")]
+    await post(house, "sign-out", {"everywhere": "yes"}, here)
+    elsewhere = House(inhabited, page=application)
+    statuses = [(await elsewhere.ask("/memory/conversations", one))[0] for one in (here, there, other)]
+    assert statuses == [401, 401, 200]
+
+
+async def test_a_session_opens_nothing_while_the_store_does_not_answer(house: House, inhabited: Database) -> None:
+    host = {"host": "proxy.example", "sec-fetch-site": "same-origin"}
+    await post(house, "sign-in", {"secret": "t0ken"}, host)
+    session = host | {"cookie": house.headers[b"set-cookie"].decode().partition(";")[0]}
+    await inhabited.close()
+    status, text = await house.ask("/memory/health", session)
+    assert (status, "The store did not answer" in text) == (503, True)
 
 
 async def test_a_session_is_good_in_every_process_and_ends_with_its_token(house: House, inhabited: Database) -> None:
@@ -104,14 +130,14 @@ async def test_a_session_is_good_in_every_process_and_ends_with_its_token(house:
     await post(house, "sign-in", {"secret": "t0ken"}, host)
     session = host | {"cookie": house.headers[b"set-cookie"].decode().partition(";")[0]}
     for token, status in (("t0ken", 200), ("another", 401)):
-        other = House(inhabited, Access(token, ProxyKeys({}), is_loopback=False), page=PAGE)
+        other = House(inhabited, Access(token, ProxyKeys({}), is_loopback=False), page=application)
         assert (await other.ask("/memory/conversations", session))[0] == status
 
 
 async def test_an_empty_archive_can_be_searched_and_its_first_page_follows_what_comes(tmp_path: Path) -> None:
     database = Database(tmp_path / "empty.db")
     await database.open()
-    empty = House(database, AT_HOME, page=PAGE)
+    empty = House(database, AT_HOME, page=application)
     status, text = await empty.ask("/memory/search?q=port", LOCAL)
     assert (status, "nothing is stored yet" in text) == (200, True)
     status, text = await empty.ask("/memory/", LOCAL)

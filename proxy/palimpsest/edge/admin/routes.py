@@ -33,6 +33,7 @@ from palimpsest.edge.admin.search_routes import SearchRoutes, TrailRoutes
 from palimpsest.edge.admin.stats_routes import CostRoutes, StatsRoutes
 from palimpsest.edge.admin.turn_routes import TurnRoutes
 from palimpsest.edge.admin.work_routes import WorkRoutes
+from palimpsest.memory.archive import Archive
 
 RESOURCES: tuple[type[Routes], ...] = (
     *(
@@ -92,11 +93,11 @@ def admin_api(
     parts: Parts,
     access: Access,
     features: Iterable[OfFeature],
-    page: Callable[[Sequence[Operation[Any]], Guard], ASGIApp] | None = None,
+    page: Callable[[Sequence[Operation[Any]], Guard, Archive], ASGIApp] | None = None,
 ) -> ASGIApp:
     """All of it as one application; `page` makes the one that answers whatever else is below /memory."""
     table, guard = operations(parts, features), Guard(access)
-    others = UnknownPath() if page is None else page(table, guard)
+    others = UnknownPath() if page is None else page(table, guard, parts.archive)
     return Router(_routes(table, guard), redirect_slashes=False, default=others)
 
 

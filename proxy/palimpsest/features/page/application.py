@@ -7,7 +7,6 @@ run nothing but the page's own file and ask nobody but this host.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+import structlog
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -22,6 +22,7 @@ from starlette.routing import Route, Router
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.access import Caller
 from palimpsest.edge.admin.guard import Guard, UnknownPath
@@ -33,6 +34,7 @@ from palimpsest.features.page.live import Feed
 from palimpsest.features.page.presentation import COMPACTIONS, FILTERS
 from palimpsest.features.page.sessions import SESSION_SECONDS, Sessions
 from palimpsest.features.page.views import ACTIONS, LIVE_TURNS, VIEWS, Action, View
+from palimpsest.memory.archive import Archive
 
 ROOT = "/memory"
 COOKIE = "palimpsest_page"
@@ -49,11 +51,14 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 FORGET_FIELDS = ("tenant", "conversation", "turn", "user", "scope", "older_than", "matching")
-SIGN_IN, WRONG_SECRET, FOREIGN_FORM = (
+SIGN_IN, WRONG_SECRET, FOREIGN_FORM, SILENT_STORE = (
     "This proxy needs its admin token or one of its keys here.",
     "This is neither the admin token of this proxy nor a key that opens a whole tenant.",
     "This form was not sent from a page of this proxy; nothing was done.",
+    "The store did not answer, so that nobody can say who is signed in; the log says why.",
 )
+
+log = structlog.get_logger()
 
 
 @frozen
@@ -64,14 +69,10 @@ class Reader:
     caller: Caller | None
 
 
-def application(operations: Sequence[Operation[Any]], guard: Guard, secret: bytes) -> ASGIApp:
-    """
-    The page as one ASGI application; it answers everything below /memory but the API.
-
-    Args:
-        secret: of the installation.
-    """
-    return PageApplication(operations, guard, Sessions(secret, guard.access, time.time)).router()
+def application(operations: Sequence[Operation[Any]], guard: Guard, archive: Archive) -> ASGIApp:
+    """The page as one ASGI application; it answers everything below /memory but the API."""
+    sessions = Sessions(archive.secret(), guard.access, archive.database, archive.clock)
+    return PageApplication(operations, guard, sessions).router()
 
 
 class PageApplication:
@@ -88,20 +89,35 @@ class PageApplication:
         return Router(
             [
                 Route(ROOT, lambda _request: RedirectResponse(f"{ROOT}/", 308)),
-                Route(f"{ROOT}/sign-in", self._sign_in, methods=["GET", "POST"]),
-                Route(f"{ROOT}/sign-out", self._sign_out, methods=["POST"]),
-                Route(f"{ROOT}/live", self._live),
-                Route(f"{ROOT}/forget", self._forget, methods=["POST"]),
-                *(Route(ROOT + action.path, partial(self._act, action), methods=["POST"]) for action in ACTIONS),
-                *(Route(ROOT + view.path, partial(self._view, view)) for view in VIEWS),
+                Route(f"{ROOT}/sign-in", self._read_by(self._sign_in), methods=["GET", "POST"]),
+                Route(f"{ROOT}/sign-out", self._read_by(self._sign_out), methods=["POST"]),
+                Route(f"{ROOT}/live", self._read_by(self._live)),
+                Route(f"{ROOT}/forget", self._read_by(self._forget), methods=["POST"]),
+                *(
+                    Route(ROOT + action.path, self._read_by(partial(self._act, action)), methods=["POST"])
+                    for action in ACTIONS
+                ),
+                *(Route(ROOT + view.path, self._read_by(partial(self._view, view))) for view in VIEWS),
                 Route(f"{ROOT}/static/{{path:path}}", _Static()),
             ],
             redirect_slashes=False,
             default=self._unknown,
         )
 
-    async def _view(self, view: View, request: Request) -> Response:
-        reader = self._reader(request)
+    def _read_by(self, respond: Callable[[Reader], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint that knows its reader; who that is may be for the store to say."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await respond(Reader(request, await self._sessions.caller(request.cookies.get(COOKIE, ""))))
+            except MemoryFault as fault:
+                log.warning("a session of the page could not be looked up, or ended", exc_info=fault)
+                return self._render(Reader(request, None), "message.html", {"text": SILENT_STORE}, fault.http_status)
+
+        return answer
+
+    async def _view(self, view: View, reader: Reader) -> Response:
+        request = reader.request
         values: dict[str, Any] = {source.name: None for source in view.sources}
         for source in view.sources:
             if source.needs and not request.query_params.get(source.needs, "").strip():
@@ -129,8 +145,8 @@ class PageApplication:
                 found[turn] = answer.value
         return found
 
-    async def _live(self, request: Request) -> Response:
-        reader = self._reader(request)
+    async def _live(self, reader: Reader) -> Response:
+        request = reader.request
         first = await self._ask(reader, "GET", "/turns", {}, {"limit": "1"})  # whether this reader may
         if first.status >= 400:
             return self._failed(reader, first)
@@ -142,12 +158,11 @@ class PageApplication:
         events = self._feed.events(reader.caller.tenant if reader.caller else "", seen, turns)
         return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
 
-    async def _forget(self, request: Request) -> Response:
+    async def _forget(self, reader: Reader) -> Response:
         """A preview first; only what was previewed and confirmed is erased."""
-        reader = self._reader(request)
-        if not _is_own_form(request):
+        if not _is_own_form(reader.request):
             return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
-        form = await _form(request)
+        form = await _form(reader.request)
         given: dict[str, Any] = {name: text for name in FORGET_FIELDS if (text := form.get(name, "").strip())}
         is_confirmed = form.get("confirmed") == "yes"
         answer = await self._ask(reader, "POST", "/forget", {}, given | {"dry_run": not is_confirmed})
@@ -156,8 +171,8 @@ class PageApplication:
         values = {"given": given, "receipt" if is_confirmed else "preview": answer.value}
         return self._render(reader, "forget.html", values)
 
-    async def _act(self, action: Action, request: Request) -> Response:
-        reader = self._reader(request)
+    async def _act(self, action: Action, reader: Reader) -> Response:
+        request = reader.request
         if not _is_own_form(request):
             return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
         form = await _form(request)
@@ -170,8 +185,8 @@ class PageApplication:
         answer = await self._ask(reader, action.method, action.operation, in_path, given)
         return self._failed(reader, answer) if answer.status >= 400 else RedirectResponse(back, 303)
 
-    async def _sign_in(self, request: Request) -> Response:
-        reader = self._reader(request)
+    async def _sign_in(self, reader: Reader) -> Response:
+        request = reader.request
         if request.method == "GET":
             return self._render(reader, "sign_in.html", {"text": SIGN_IN})
         if not _is_own_form(request):
@@ -192,7 +207,11 @@ class PageApplication:
         )
         return response
 
-    async def _sign_out(self, request: Request) -> Response:
+    async def _sign_out(self, reader: Reader) -> Response:
+        if not _is_own_form(reader.request):
+            return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
+        everywhere = (await _form(reader.request)).get("everywhere") == "yes"
+        await self._sessions.end(reader.request.cookies.get(COOKIE, ""), everywhere=everywhere)
         response = RedirectResponse(f"{ROOT}/sign-in", 303)
         response.delete_cookie(COOKIE, path=ROOT)
         return response
@@ -201,12 +220,11 @@ class PageApplication:
         if scope["path"].startswith(PREFIX):
             await UnknownPath()(scope, receive, send)
             return
-        request = Request(scope, receive)
-        response = self._render(self._reader(request), "message.html", {"text": "There is no such page."}, 404)
+        response = await self._read_by(self._missing)(Request(scope, receive))
         await response(scope, receive, send)
 
-    def _reader(self, request: Request) -> Reader:
-        return Reader(request, self._sessions.caller(request.cookies.get(COOKIE, "")))
+    async def _missing(self, reader: Reader) -> Response:
+        return self._render(reader, "message.html", {"text": "There is no such page."}, 404)
 
     async def _ask(
         self, reader: Reader, method: str, path: str, in_path: Mapping[str, str], given: Mapping[str, Any]

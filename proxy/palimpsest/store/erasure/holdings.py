@@ -54,6 +54,7 @@ PLAIN = frozenset(
         "assist_usage",
         "cost",
         "probe",
+        "ended_session",
         "item_progress",
         "consolidation",
     }
