@@ -1,7 +1,12 @@
-"""Clients that cannot compact, in front of a model with a small window: their conversations go on past it."""
+"""
+Clients that cannot compact, in front of a model with a small window: their conversations go on past it.
+
+By hand at any size: `OVERFLOW_WINDOW_TOKENS=16000 OVERFLOW_TURNS=560` and `--timeout 0` is 400,000 tokens.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,8 +28,8 @@ from tests.running import Proxy, memory_in, texts
 
 pytestmark = pytest.mark.slow
 
-WINDOW_TOKENS = 5000
-TURNS = 40
+WINDOW_TOKENS = int(os.environ.get("OVERFLOW_WINDOW_TOKENS", "5000"))
+TURNS = int(os.environ.get("OVERFLOW_TURNS", "40"))  # each with some 750 tokens
 LINES = "\n".join(f"line {number} of the log: worker {number} is fine and its queue is empty" for number in range(40))
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 
