@@ -16,13 +16,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor
 
 from palimpsest.domain.errors import PalimpsestError
-from palimpsest.settings.policy import LogPolicy
+
+if TYPE_CHECKING:  # the archive process starts a third faster without it
+    from palimpsest.settings.policy import LogPolicy
 
 # Names under which text is written. Whoever adds one vouches that nothing a client or an upstream sent gets there.
 TEXT_FIELDS = frozenset(

@@ -19,7 +19,7 @@ from enum import Flag, auto
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
@@ -28,7 +28,9 @@ from palimpsest.domain.ports import ArchiveCounts, Vectors
 from palimpsest.memory.embedding.embedding_worker import PassageProcess
 from palimpsest.memory.embedding.encoder import Encoder, load_encoder, vectors_name
 from palimpsest.memory.embedding.model import chosen_model, discard, install, locate
-from palimpsest.settings.policy import ModelPolicy
+
+if TYPE_CHECKING:  # the archive process starts a third faster without it
+    from palimpsest.settings.policy import ModelPolicy
 
 QUESTION_THREADS = 1  # of one embedding run; requests need the other cores
 PASSAGE_THREADS = 2  # at most, at low priority: twice the passages where the other core is idle, few where it is not

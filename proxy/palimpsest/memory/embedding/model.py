@@ -15,11 +15,14 @@ from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from palimpsest.domain.errors import MemoryFault, PolicyError, faults
 from palimpsest.memory.embedding.minilm import GRAPH, QUESTIONS, TOKENIZER, questions_folder
 from palimpsest.settings.embedding_models import DEFAULT, EmbeddingModel, embedding_model, unknown_model_error
-from palimpsest.settings.policy import ModelPolicy
+
+if TYPE_CHECKING:  # the archive process starts a third faster without it
+    from palimpsest.settings.policy import ModelPolicy
 
 WORDS = (TOKENIZER,)
 
