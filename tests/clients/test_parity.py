@@ -94,8 +94,8 @@ def ten_requests(program: Program, upstream: ScriptedUpstream) -> list[Received]
 
     upstream.received.clear()
     upstream.script = script
-    for turn in range(10 if not has_tools else 2 if program.continues else 1):
-        program.say(f"Please look at the notes, part {turn}.")
+    turns = 10 if not has_tools else 2 if program.continues else 1
+    program.say_all([f"Please look at the notes, part {turn}." for turn in range(turns)])
     return main_requests(upstream.received)
 
 

@@ -1,8 +1,8 @@
-"""aider as a driven client: `aider --message`, each time with its history restored from the file that it keeps."""
+"""aider as a driven client: at its prompt, or by `aider --message`, each time with the history of its file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from palimpsest.domain import ToolCall
 
@@ -23,9 +23,17 @@ class Aider(Program):
         return {"OPENAI_API_KEY": self.key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
     def ask(self, text: str) -> str:
+        return self._chat("--message", text)
+
+    def say_all(self, talk: Sequence[str]) -> str:
+        self.turns += len(talk)
+        return self._chat("--no-fancy-input", said="".join(f"{text}\n" for text in talk))
+
+    def _chat(self, *arguments: str, said: str = "") -> str:
         flags = ("--chat-mode", "ask", "--restore-chat-history", "--yes-always", "--no-git")
         quiet = ("--analytics-disable", "--no-check-update", "--no-show-model-warnings", "--no-pretty")
-        return self.run(*flags, *quiet, "--max-chat-history-tokens", str(HISTORY_TOKENS), "--message", text)
+        limit = ("--max-chat-history-tokens", str(HISTORY_TOKENS))
+        return self.run(*flags, *quiet, *limit, *arguments, said=said)
 
     def reading(self, name: str) -> ToolCall | None:
         return None

@@ -6,7 +6,7 @@ The driven clients as they are set up without us: at their provider's own addres
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 from palimpsest.domain import ToolCall
@@ -63,7 +63,7 @@ class OwnContinue(Continue):
 
 
 class Llm(Program):
-    """`llm`, told by the environment; `-c` goes on with the conversation."""
+    """`llm`, told by the environment; `-c` goes on with the conversation, `chat` asks for more and more."""
 
     executable = "llm/bin/llm"
     full_tokens = 0  # it sends all of it
@@ -77,6 +77,10 @@ class Llm(Program):
 
     def ask(self, text: str) -> str:
         return self.run(*(["-c"] if self.turns else ["-m", "gpt-4o"]), text)
+
+    def say_all(self, talk: Sequence[str]) -> str:
+        self.turns += len(talk)
+        return self.run("chat", "-m", "gpt-4o", said="".join(f"{text}\n" for text in (*talk, "exit")))
 
     def reading(self, name: str) -> ToolCall | None:
         return None

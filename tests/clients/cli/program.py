@@ -84,6 +84,10 @@ class Program(ABC):
         self.turns += 1
         return said
 
+    def say_all(self, talk: Sequence[str]) -> str:
+        """Say several things, one after the other, in one run where the program has a prompt; all that it prints."""
+        return "\n".join(map(self.say, talk))
+
     def run(self, *arguments: str, said: str = "") -> str:
         """Run it to its end; fails with what it printed unless it ends well."""
         env = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +15,7 @@ import orjson
 import pytest
 from palimpsest.domain import Json
 from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
+from palimpsest.settings.load import WRAPPED_AT_ENV
 
 from tests.clients.cli.codex import COMPACT_AT_TOKENS, Codex, CodexBuiltIn, CodexWithOpenAI
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
@@ -74,8 +77,21 @@ class WrappedCodex(Codex):
         return {**super().env(), **own, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "proxy")))}
 
     def run(self, *arguments: str, said: str = "") -> str:
-        own = ("-m", "palimpsest", "wrap", "--port", str(self.port), "--data", str(self.home / "data"), "--")
-        return super().run(*own, str(self.codex), *arguments, said=said)
+        return super().run(*self._wrap(), str(self.codex), *arguments, said=said)
+
+    def _wrap(self) -> Sequence[str]:
+        return ("-m", "palimpsest", "wrap", "--port", str(self.port), "--data", str(self.home / "data"), "--")
+
+    @contextmanager
+    def inside_another(self) -> Iterator[None]:
+        """Run it in a wrapped shell, whose proxy serves what is wrapped inside: one start, not one for each run."""
+        command = [sys.executable, *self._wrap(), "sh", "-c", f"echo ${WRAPPED_AT_ENV}; cat"]
+        env = os.environ | {"HOME": str(self.home), **self.env()}
+        with subprocess.Popen(command, env=env, cwd=self.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+            assert shell.stdout
+            self.network = {WRAPPED_AT_ENV: shell.stdout.readline().decode().strip()}
+            yield
+            self.network = {}
 
 
 def test_wrapped_codex_compacts_where_the_upstream_knows_no_compaction(
@@ -90,8 +106,9 @@ def test_wrapped_codex_compacts_where_the_upstream_knows_no_compaction(
         return Reply(said, prompt_tokens=codex.full_tokens) if said == TALK[-1][1] and isinstance(said, str) else said
 
     upstream.script = script
-    for said, answer in TALK:
-        assert answer in codex.say(said)
+    with codex.inside_another():
+        for said, answer in TALK:
+            assert answer in codex.say(said)
     codex.say(QUESTION)
     reached = [r for r in upstream.received if r.endpoint == "/v1/responses"]
     kinds = [orjson.loads(r.headers["x-codex-turn-metadata"])["request_kind"] for r in reached]
@@ -182,8 +199,9 @@ def test_wrapped_codex_has_the_proxy_compact_where_the_policy_says_so(
         return Reply(said, prompt_tokens=codex.full_tokens) if said == TALK[-1][1] and isinstance(said, str) else said
 
     upstream.script = script
-    for said, answer in TALK:
-        assert answer in codex.say(said)
+    with codex.inside_another():
+        for said, answer in TALK:
+            assert answer in codex.say(said)
     codex.say(QUESTION)
     reached = [r for r in upstream.received if r.endpoint == "/v1/responses"]
     kinds = [orjson.loads(r.headers["x-codex-turn-metadata"])["request_kind"] for r in reached]
