@@ -43,6 +43,7 @@ class Wrapped:
         self.data, self.port = folder / "data", free_port()
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PALIMPSEST_", "OPENAI_"))}
         own = {"PYTHONPATH": str(ROOT / "proxy"), "PALIMPSEST_MODEL__DOWNLOAD": "never"}
+        own["PALIMPSEST_MODEL__CACHE"] = str(folder / "models")  # nothing here asks for what is a fifth of a start
         self.env = kept | own | PATIENT | variables
 
     def words(self, *command: str) -> list[str]:
