@@ -10,7 +10,8 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.commands.probe import Occupant, address, base_url_of_client, look, try_listening, why_not_alive
+from palimpsest.commands.own_address import try_listening
+from palimpsest.commands.probe import Occupant, base_url_of_client, look, why_not_alive
 from palimpsest.domain import Json
 from palimpsest.edge.self_description import self_description
 from palimpsest.settings.load import WRAPPED_BY_ENV
@@ -77,25 +78,6 @@ def test_the_proxy_of_a_wrapped_command_is_told_apart() -> None:
 def test_a_proxy_says_nothing_of_what_it_holds() -> None:
     said = str(self_description(policy_at(0, Path("/srv/acme"), "https://provider.example"), {}))
     assert "acme" not in said and "provider" not in said
-
-
-@pytest.mark.parametrize(
-    ("host", "url"),
-    [
-        ("127.0.0.1", "http://127.0.0.1:9"),
-        ("0.0.0.0", "http://127.0.0.1:9"),
-        ("::", "http://[::1]:9"),
-        ("box.local", "http://box.local:9"),
-    ],
-)
-def test_an_address_is_one_that_a_client_can_connect_to(host: str, url: str) -> None:
-    assert address(ListenPolicy(host=host, port=9)) == url
-
-
-def test_an_address_can_be_claimed_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError, match="in use"):
-        try_listening(ListenPolicy(port=other.getsockname()[1]))
-    assert try_listening(ListenPolicy(port=0)) > 0
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-from palimpsest.commands.probe import is_this_machine
+from palimpsest.commands.own_address import is_this_machine
 from palimpsest.console.arguments import DONE, Command
 from palimpsest.settings.load import KEY_ENV, TOKEN_ENV, URL_ENV, shipped
 

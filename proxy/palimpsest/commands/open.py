@@ -8,7 +8,8 @@ import sys
 import webbrowser
 from urllib.parse import quote
 
-from palimpsest.commands.probe import Occupant, address, as_running, look
+from palimpsest.commands.own_address import address
+from palimpsest.commands.probe import Occupant, as_running, look
 from palimpsest.console.arguments import DONE, FAILED, Command, listen_flags, policy_flags, quiet_policy
 from palimpsest.domain import TURN_PREFIX
 from palimpsest.domain.errors import PolicyError

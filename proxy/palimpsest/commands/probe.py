@@ -10,8 +10,8 @@ import socket
 from collections.abc import Mapping
 from enum import StrEnum
 from http.client import HTTPConnection, HTTPException
-from urllib.parse import urlsplit
 
+from palimpsest.commands.own_address import address, connect_host, leads_here
 from palimpsest.domain import Json
 from palimpsest.edge.self_description import installation_hash
 from palimpsest.settings import load
@@ -21,8 +21,6 @@ POLICY_PATH = "/memory/v1/policy"
 POLICY_SECONDS = 10.0  # for a proxy to tell its policy: one that has just started loads its API for that first
 LOOK_SECONDS = 2.0  # a proxy answers in milliseconds; a program that says nothing is not one
 ANSWER_BYTES = 1_000_000  # more than a proxy says, with all its settings
-
-EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # cannot be connected to: what can, instead
 
 BASES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "anthropic": ("ANTHROPIC_BASE_URL",)}
 """By wire, the variables in which clients look for an address; the first that is set counts."""
@@ -103,39 +101,8 @@ def why_not_alive(listen: ListenPolicy, path: str) -> str:
     return f"{address(listen)}{path}: {reasons or 'no palimpsest answers there'}"
 
 
-def address(listen: ListenPolicy) -> str:
-    """The URL of a proxy that listens there, without a path."""
-    host = connect_host(listen)
-    return f"http://{f'[{host}]' if ':' in host else host}:{listen.port}"
-
-
-def try_listening(listen: ListenPolicy) -> int:
-    """Check that the address is free, by listening for a moment (else `OSError`); returns the port."""
-    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    with socket.create_server((listen.host, listen.port), family=family) as listening:
-        port: int = listening.getsockname()[1]
-        return port
-
-
-def connect_host(listen: ListenPolicy) -> str:
-    """The host to connect to, for a proxy that listens there."""
-    return EVERYWHERE.get(listen.host, listen.host)
-
-
 def base_url_of_client(wire: str, policy: Policy, environment: Mapping[str, str]) -> tuple[str, str]:
     """The variable in which a client's base URL is set, and the URL; "" twice if none, or if it leads to this proxy."""
     variable = next((name for name in BASES.get(wire, ()) if environment.get(name)), "")
     url = environment.get(variable, "").rstrip("/")
     return ("", "") if not url or leads_here(url, policy.listen) else (variable, url)
-
-
-def leads_here(url: str, listen: ListenPolicy) -> bool:
-    """Whether the URL leads to the proxy itself, by any name of this machine: that would be an endless loop."""
-    named, own = urlsplit(url), urlsplit(address(listen))
-    hosts = {named.hostname, own.hostname}
-    return named.port == own.port and (len(hosts) == 1 or all(map(is_this_machine, hosts)))
-
-
-def is_this_machine(host: str | None) -> bool:
-    """Whether a host name is one of this machine, for programs on it."""
-    return host in ("localhost", "0.0.0.0", "::", "::1") or (host or "").startswith("127.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from palimpsest.commands.open import path_of
-from palimpsest.commands.probe import address
+from palimpsest.commands.own_address import address
 from palimpsest.console import terminal
 from palimpsest.console.arguments import (
     DONE,

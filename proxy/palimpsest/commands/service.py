@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Protocol
 
 from palimpsest.commands import service_files
-from palimpsest.commands.probe import Occupant, address, look, try_listening, why_not_alive
+from palimpsest.commands.own_address import address, try_listening
+from palimpsest.commands.probe import Occupant, look, why_not_alive
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, Command, listen_flags, policy_flags, policy_of
 from palimpsest.domain.errors import MemoryFault, PolicyError, faults

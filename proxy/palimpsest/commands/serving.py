@@ -29,7 +29,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from palimpsest import __version__
-from palimpsest.commands.probe import address, leads_here, try_listening
+from palimpsest.commands.own_address import address, leads_here, try_listening
 from palimpsest.domain.errors import PolicyError
 from palimpsest.edge.hangup import Terminal
 from palimpsest.edge.room import raise_limit

@@ -14,7 +14,8 @@ from rich.console import RenderableType
 from rich.live import Live
 
 from palimpsest.commands.live_figures import Figures, MetricsSample, figures, parse_metrics
-from palimpsest.commands.probe import LOOK_SECONDS, address, connect_host
+from palimpsest.commands.own_address import address, connect_host
+from palimpsest.commands.probe import LOOK_SECONDS
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED
 from palimpsest.domain.errors import PolicyError

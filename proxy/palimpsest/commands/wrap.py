@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from palimpsest.commands.child_process import Child
-from palimpsest.commands.probe import Occupant, address, as_running, base_url_of_client, look, try_listening
+from palimpsest.commands.own_address import address, try_listening
+from palimpsest.commands.probe import Occupant, as_running, base_url_of_client, look
 from palimpsest.domain import Api, Json
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.settings import load

@@ -12,7 +12,7 @@ import orjson
 
 from palimpsest.commands.base_urls import BaseUrl, Listener, listener, search
 from palimpsest.commands.doctor.finding import Finding, failed, ok, warning
-from palimpsest.commands.probe import leads_here
+from palimpsest.commands.own_address import leads_here
 from palimpsest.commands.wrap import first_party_variables, has_subscription_login
 from palimpsest.domain import Api
 from palimpsest.settings import load

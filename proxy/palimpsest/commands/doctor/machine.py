@@ -7,7 +7,8 @@ from http.client import HTTPException
 from time import perf_counter
 
 from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, warning
-from palimpsest.commands.probe import Occupant, address, get_json, look, try_listening
+from palimpsest.commands.own_address import address, try_listening
+from palimpsest.commands.probe import Occupant, get_json, look
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.memory.embedding.embedder import QUESTION_THREADS
 from palimpsest.memory.embedding.encoder import load_encoder

@@ -28,7 +28,7 @@ SENDINGS = 5  # of a block: with the newest ten messages. Who sends all of a his
 MESSAGES_OF_TURN = 2  # what the client adds, and the answer
 TRUSTED_TURNS = 50  # count as if the price had been spent in them: nothing is dear at the beginning
 CERTAIN = 0.9  # what is more probable to help comes whatever was spent
-STEEPNESS = 3  # who spends twice the price needs eight times the odds
+STEEPNESS = 2  # who spends twice the price needs four times the odds, and a quarter of the room for what it tells
 
 
 @frozen
@@ -42,13 +42,13 @@ class Demand:
 
 
 DEMANDS: Mapping[Generosity, Mapping[BlockKind, Demand]] = {
-    Generosity.SPARING: {BlockKind.RECALL: Demand(0.5, 0.02, 0, 0), BlockKind.RESTORE: Demand(0.1, 0.006, 2, 500)},
+    Generosity.SPARING: {BlockKind.RECALL: Demand(0.5, 0.04, 0, 0), BlockKind.RESTORE: Demand(0.1, 0.006, 2, 500)},
     Generosity.BALANCED: {
-        BlockKind.RECALL: Demand(0.38, 0.012, 0, 1500),
+        BlockKind.RECALL: Demand(0.38, 0.025, 0, 1500),
         BlockKind.RESTORE: Demand(0.06, 0.003, 3, 1500),
     },
     Generosity.GENEROUS: {
-        BlockKind.RECALL: Demand(0.2, 0.005, 0, 3000),
+        BlockKind.RECALL: Demand(0.2, 0.01, 0, 3000),
         BlockKind.RESTORE: Demand(0.03, 0.001, 6, 3000),
     },
 }
@@ -73,7 +73,7 @@ def demanded(generosity: Generosity | float, kind: BlockKind, head: Head | None 
         return demand
     odds = demand.least_help / (1 - demand.least_help) * excess**STEEPNESS
     least_help = max(demand.least_help, min(odds / (1 + odds), CERTAIN))
-    return Demand(least_help, demand.least_worth * excess, demand.wishes, demand.whole_chars)
+    return Demand(least_help, demand.least_worth * excess**STEEPNESS, demand.wishes, demand.whole_chars)
 
 
 def overspent(head: Head | None, price_tokens: float) -> float:
