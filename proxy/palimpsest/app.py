@@ -75,9 +75,7 @@ OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
 # took 17 ms beside such a thread, now 7; what many threads cost together stays the same.
 SWITCH_SECONDS = 0.0005
 
-# Made since the last look for garbage. A turn makes a thousand, nearly all of which free themselves; a compaction of a
-# long history makes ten thousand that it needs, and each look at them takes 8 ms, sometimes 50.
-GC_OBJECTS = 50_000
+GC_OBJECTS = 10_000  # made since the last look for garbage: a turn makes a thousand, nearly all of them free themselves
 
 log = structlog.get_logger()
 

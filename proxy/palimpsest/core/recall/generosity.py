@@ -7,9 +7,9 @@ below which nothing is said; `least_worth` is the probability of being the answe
 decides. `whole_chars` is how much a conversation may have lost to get it back whole (`core/recall/small_loss.py`).
 
 Three prices were measured, docs/benchmarks.md says with what result; another one demands what lies between its
-neighbours. Where a conversation spends more than its price, its recall blocks must be surer. Nothing else moves the
-threshold, so the same conversation gets the same blocks again: neither the clock, nor other conversations, nor the size
-of the archive. A conversation that spends less gets no weaker blocks for it.
+neighbours. Where a conversation spends more than its price, its recall blocks must be surer and shorter. Nothing else
+moves the threshold, so the same conversation gets the same blocks again: neither the clock, nor other conversations,
+nor the size of the archive. A conversation that spends less gets no weaker blocks for it.
 """
 
 from __future__ import annotations
