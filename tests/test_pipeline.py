@@ -244,6 +244,21 @@ async def test_request_that_comes_while_the_one_before_is_still_being_read_conti
     assert rows(house.data, "SELECT count(*) FROM occurrence") == [(4,)]
 
 
+async def test_subagent_whose_parent_still_waits_to_be_written_is_known_as_its_own(house: House) -> None:
+    parent, child = (b"thread-id", b"s-1"), ((b"thread-id", b"s-2"), (b"x-codex-parent-thread-id", b"s-1"))
+    async with house.running():
+        await house.exchange(
+            user("When does the ferry leave?"), answer=FERRY
+        )  # of whom nothing is known, nothing is kept
+        await house.idle()
+        await house.prepare(user("Have somebody count the nodes, please."), headers=(*HEADERS, parent))
+        assert house.memory.archivist.backlog == 1
+        await house.prepare(user("Count the nodes."), headers=(*HEADERS, *child))
+        await house.idle()
+    _, *seen = rows(house.data, "SELECT role, parent, public FROM conversation ORDER BY id")
+    assert [(role, named) for role, named, _ in seen] == [("main", ""), ("subagent", seen[0][2])]
+
+
 async def test_request_does_not_wait_for_one_that_it_does_not_go_on_from(house: House) -> None:
     async with house.running():
         with house.busy():

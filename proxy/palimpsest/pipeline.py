@@ -386,7 +386,7 @@ class Pipeline:
         has_earlier = True
         if not attempt.is_from_elsewhere:  # whoever brings others brings them in order: none of them waits here
             earlier += self._unread.before(attempt)
-            has_earlier = await self._wait_for_earlier(attempt, earlier, request.follows)
+            has_earlier = await self._wait_for_earlier(attempt, earlier, request)
         decision = await self._decider.decide(request, attempt.deadline, lambda: attempt.was_forwarded)
         if isinstance(decision, Note):
             return untouched(arrival.body, decision, request.reading.chat.model)
@@ -509,17 +509,20 @@ class Pipeline:
         if decision.block is not None:
             self._metrics.add("blocks", 1)
 
-    async def _wait_for_earlier(
-        self, attempt: Attempt, earlier: Sequence[DeferredTurn], follows: Follows | None
-    ) -> bool:
+    async def _wait_for_earlier(self, attempt: Attempt, earlier: Sequence[DeferredTurn], request: Request) -> bool:
         """
         Wait until what a request goes on from is on the disk, where it has its answer and is not; False: it is not.
 
         It would be archived behind what stood before that, and with all of its messages once more. The commit of an
-        answer comes behind that of its request. While the store fails, the request itself waits for none of this.
+        answer comes behind that of its request. A sub-agent's first request may come before its parent is written, as
+        agents act on a call before the answer ends. While the store fails, the request itself waits for none of this.
         """
+        follows, speaker = request.follows, request.speaker
         commits = {late.committed for late in earlier}
-        commits.add(self._archivist.commit_of(follows.turn) if follows is not None else None)
+        if follows is not None:
+            commits.add(self._archivist.commit_of(follows.turn))
+        elif speaker.parent_ids:
+            commits.add(self._archivist.commit_of_requests(speaker.tenant))
         if waited_for := [commit for commit in commits if commit is not None]:
             if self._archivist.is_failing:
                 attempt.release()

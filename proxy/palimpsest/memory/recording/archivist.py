@@ -47,6 +47,7 @@ class _QueuedItem:
     item: Item
     at: float  # by `monotonic`
     span: Span = NO_SPAN  # of an answer; ends with the commit
+    commit: Commit | None = None  # of a request, where somebody waits for it
 
 
 class Archivist:
@@ -122,6 +123,15 @@ class Archivist:
     def commit_of(self, turn: str) -> Commit | None:
         """The commit of the answer to a turn; None: it is on the disk, or nothing is known of it."""
         return self._commits.get(turn)
+
+    def commit_of_requests(self, tenant: str) -> Commit | None:
+        """The commit of the newest request of a tenant that waits to be written, and so of all; None: none waits."""
+        for number, taken in reversed(self._taken.items()):
+            if isinstance(taken.item, RequestItem) and taken.item.tenant == tenant:
+                commit: Commit = taken.commit or asyncio.get_running_loop().create_future()
+                self._taken[number] = replace(taken, commit=commit)
+                return commit
+        return None
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -274,6 +284,8 @@ class Archivist:
                 taken.span.fail("set_aside")
                 self._lose(1)
             taken.span.end()
+            if taken.commit is not None and not taken.commit.done():
+                taken.commit.set_result(None)
             if isinstance(taken.item, AnswerItem):
                 self._committed(taken.item.turn.id, outcome.cost)
             if outcome.prompt_tokens:
