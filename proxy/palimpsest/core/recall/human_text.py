@@ -22,18 +22,27 @@ ASIDE_TAGS = (
     "environment_context",  # codex-exec
 )
 """Elements that clients write into messages of the user's: not said, not asked, and found by nobody."""
+_WRAPS = re.compile(  # around what was typed: by Cline and Cursor
+    r"</?(?:task|feedback|answer|user_(?:message|query|input|command))(?: [^<>\n]{0,80})?>\s?"
+)
 _EMPTY = re.compile(r"<([\w-]{1,40})></\1>")  # as `<command-args></command-args>`: a command without any
 ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more than what a client says
 
 
 def human_text(text: str, asides: Asides) -> str:
     """The part of a user message that a person wrote, or "" if the client wrote all of it."""
-    said = _unquoted(_EMPTY.sub("", "".join(text[start:stop] for start, stop in spoken(text))).strip())
+    typed = untagged_words("".join(text[start:stop] for start, stop in spoken(text)))
+    said = _unquoted(_EMPTY.sub("", typed).strip())
     if len(said) <= ASIDE_CHARS:
         line = " ".join(said.lower().split())
         if any(pattern.fullmatch(line) for pattern in asides.texts):
             return ""
     return said
+
+
+def untagged_words(text: str) -> str:
+    """A user's message, without the tags in which some clients wrap what was typed."""
+    return _WRAPS.sub("", text)
 
 
 def spoken(text: str) -> Sequence[tuple[int, int]]:

@@ -23,6 +23,7 @@ from dataclasses import replace
 from itertools import islice
 from posixpath import commonprefix
 
+from palimpsest.core.recall.human_text import untagged_words
 from palimpsest.core.work.calls import (
     Act,
     Call,
@@ -41,7 +42,7 @@ from palimpsest.core.work.excerpts import JOINT, Excerpt, choose_excerpts, offer
 from palimpsest.core.work.names import names, placed
 from palimpsest.core.work.need import TOOL_ROLES, LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
-from palimpsest.core.work.rules import rules, untagged_words
+from palimpsest.core.work.rules import rules
 from palimpsest.core.work.statements import decisions, values
 from palimpsest.domain import Account, AccountLine
 from palimpsest.domain.frozen import frozen

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.recall import wish_words
+from palimpsest.core.recall.human_text import untagged_words
 from palimpsest.core.recall.utterance import ENGLISH, words
 from palimpsest.core.recall.wishes import is_lasting_wish
 from palimpsest.domain import AccountLine
@@ -35,7 +36,6 @@ _LASTS_ELSEWHERE = frozenset(  # in other languages than English
     word for code, entries in wish_words.LASTING.items() if code != ENGLISH for word in words(entries)
 )
 _ORDERS = re.compile(r"(?i)\b(?:always|never|must(?: not)?|do not|don't|only ever|make sure)\b")  # in a file of rules
-_WRAPS = re.compile(r"</?(?:task|feedback|answer|user_message|user_query)>\s?")
 _TAG = re.compile(r"<([A-Za-z][\w-]*)[^<>\n]{0,80}>")
 _FILE = re.compile(  # as Claude Code, Codex and opencode quote them
     r"(?:Contents of [^\n]*\.md[^\n]*:\n|# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>"
@@ -55,11 +55,6 @@ _PASTED = re.compile(  # fenced, quoted, or a comment of code
 _DIFFERENCE = re.compile(r"^(?:diff --git |@@ -\d)", re.MULTILINE)
 _CHANGED = re.compile(r"^(?:[-+ \t@\\]|diff |index )[^\n]*$", re.MULTILINE)
 _MARKUP = re.compile(r"^[\s>*#\-\d.)]+")
-
-
-def untagged_words(text: str) -> str:
-    """A user's message, without the tags in which some clients wrap what was typed, as Cline and Cursor do."""
-    return _WRAPS.sub("", text)
 
 
 @frozen

@@ -10,12 +10,12 @@ from functools import partial
 
 from palimpsest.core.archive.chunking import TOOL_ROLES, WISHES, certainty_of, query_terms
 from palimpsest.core.recall.coverage import LostPassage, by_coverage
+from palimpsest.core.recall.human_text import untagged_words
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.core.work.account import LostMessage, account
 from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
-from palimpsest.core.work.rules import untagged_words
 from palimpsest.domain import Account, Candidate, Query
 from palimpsest.store.engine import Ask, Row, ask_ahead
 from palimpsest.store.search.passages import newest_texts, passages_of
