@@ -247,9 +247,7 @@ async def test_request_that_comes_while_the_one_before_is_still_being_read_conti
 async def test_subagent_whose_parent_still_waits_to_be_written_is_known_as_its_own(house: House) -> None:
     parent, child = (b"thread-id", b"s-1"), ((b"thread-id", b"s-2"), (b"x-codex-parent-thread-id", b"s-1"))
     async with house.running():
-        await house.exchange(
-            user("When does the ferry leave?"), answer=FERRY
-        )  # of whom nothing is known, nothing is kept
+        await house.exchange(user("When does the ferry leave?"), answer=FERRY)  # makes the tenant known
         await house.idle()
         await house.prepare(user("Have somebody count the nodes, please."), headers=(*HEADERS, parent))
         assert house.memory.archivist.backlog == 1

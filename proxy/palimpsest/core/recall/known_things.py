@@ -49,7 +49,7 @@ class Thing:
 
 
 def known_things(text: str) -> list[Thing]:
-    """What a request calls the user's own, what it calls "the" something, and whom it names; a statement, nothing."""
+    """What a request calls the user's own, what it calls "the" something, and whom it names; none for a statement."""
     if informativeness(text) >= MOST_TELLING:
         return []
     code, said = language(text), spoken_words(text)
