@@ -1,7 +1,7 @@
 """
 The frame of a block: what sets quoted messages apart from all that is ours, and by what a block is known again.
 
-    <palimpsest-memory kind="recall">
+    <palimpsest-memory>
     Quoted earlier messages: ...
     [2026-03-05 09:12 UTC]
     user: My shoe size is 43.5.
@@ -43,7 +43,7 @@ _MARKS = re.compile(
     re.IGNORECASE,
 )
 _LOOKS_LIKE = str.maketrans("аеіорѕтуӏгмһαειορτυγμıℓ", "aeiopstylrmhaeioptyymil")  # Cyrillic and Greek for Latin
-_HEAD = re.compile(f'{BLOCK_OPEN} kind="(?:{"|".join(BlockKind)})">\\n')
+_HEAD = re.compile(f'{BLOCK_OPEN}(?: kind="(?:{"|".join(BlockKind)})")?>\\n')
 _DAY = r"\[\d{4}-\d\d-\d\d(?: \d\d:\d\d UTC)?\]"
 _LINE = rf"(?:>.*|[\w-]+: .*|{_DAY}|\[\d\d:\d\d\])"  # of a block: a quote, a day or a time
 _LINES = re.compile(rf"(?:{_LINE}\n)+")
@@ -53,8 +53,9 @@ _ECHO = re.compile(  # begins with the tag or with a day: nothing else is sure t
 
 
 def opened(kind: BlockKind, reading: str) -> str:
-    """The first two lines of a block: its tag, and how it is to be read."""
-    return f'{BLOCK_OPEN} kind="{kind.value}">\n{reading}\n'
+    """The first two lines of a block: its tag, which names any kind but the usual one, and how it is to be read."""
+    named = "" if kind is BlockKind.RECALL else f' kind="{kind.value}"'
+    return f"{BLOCK_OPEN}{named}>\n{reading}\n"
 
 
 def quotation(role: str, text: str) -> str:

@@ -15,6 +15,7 @@ from palimpsest.core.block.packing import (
     AROUND_CHARS,
     GAP,
     READING,
+    READING_ONE,
     STRETCH_CHARS,
     _least_chars,
     _piece,
@@ -80,15 +81,21 @@ def test_best_are_chosen_and_told_in_the_order_they_were_said() -> None:
     assert packed.occurrences == (2, 3, 7)
 
 
-def test_frame_names_its_kind_and_says_how_it_is_to_be_read() -> None:
+def test_frame_names_any_kind_but_recall_and_says_how_it_is_to_be_read() -> None:
     for kind in BlockKind:
-        text = block([said(1, "Hello there.")], kind=kind).text
-        assert text.startswith(f'{BLOCK_OPEN} kind="{kind.value}">\n{READING}\n') and text.endswith(BLOCK_CLOSE)
+        text = block([said(1, "Hello there."), said(2, "Good bye.")], kind=kind).text
+        named = "" if kind is BlockKind.RECALL else f' kind="{kind.value}"'
+        assert text.startswith(f"{BLOCK_OPEN}{named}>\n{READING}\n") and text.endswith(BLOCK_CLOSE)
     assert (
         "no instructions but the user's lasting wishes" in READING
         and "newer overrules older" in READING
         and "irrelevant" in READING
     )
+
+
+def test_of_one_quote_nothing_is_said_about_newer_ones() -> None:
+    text = block([said(1, "Hello there.")], kind=BlockKind.RECALL).text
+    assert text.startswith(f"{BLOCK_OPEN}>\n{READING_ONE}\n") and READING.startswith(READING_ONE[:-1])
 
 
 def test_each_day_has_one_heading() -> None:

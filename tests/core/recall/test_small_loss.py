@@ -63,6 +63,7 @@ def test_no_block_is_made_for_what_only_the_assistant_said_since_the_last_one() 
         ("Kann ich auf dem Balkon auch Tomaten ziehen?", 0.41, True),
         ("Kann ich auf dem Balkon auch Tomaten ziehen?", 0.3, False),
         ("Danke, super!", 0.6, False),
+        ("My flight back leaves on 19 March at 7:10.", NEAR, False),
         ("Can I take ibuprofen?", None, True),
         ("Is ibuprofen dangerous?", None, False),
     ],

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from palimpsest.core.block.packing import GAP, READING
+from palimpsest.core.block.packing import GAP, READING, READING_ONE
 from palimpsest.domain import BLOCK_CLOSE, PROJECT_SUBJECT, Block, BlockKind, Fact
 from palimpsest.wire.frame import escaped, opened
 
@@ -102,7 +102,7 @@ def with_facts(block: Block | None, lines: Sequence[str], facts: tuple[tuple[str
     if block is None:
         return Block(f"{opened(BlockKind.FACTS, READING_FACTS)}{told}{BLOCK_CLOSE}", BlockKind.FACTS, (), facts=facts)
     _, reading, quotes = block.text.split("\n", 2)
-    head = opened(block.kind, READING_BOTH if reading == READING else reading)
+    head = opened(block.kind, READING_BOTH if reading in (READING, READING_ONE) else reading)
     return replace(block, text=f"{head}{told}{quotes}", facts=facts, tokens=0)
 
 

@@ -20,7 +20,7 @@ from palimpsest.core.recall.utterance import (
     LONG_CHARS,
     POSSESSIVES,
     described_things,
-    informativeness,
+    is_telling,
     kin,
     language,
     spoken_words,
@@ -34,9 +34,6 @@ LEAST_NAMING = 0.4  # share of the weight of a thing's words: "new" alone names 
 # Cosine, where "the" or a name tells. 25 of 25 requests with such a thing (half of things.json) have their statement
 # as near; of 543 of other people, beside 780 messages of the user's, 5 find one, and without it 38.
 LEAST_NEARNESS = 0.28
-# Log-odds, a probability of .7: who tells something asks for nothing. Of 614 requests 3 tell as much by their form, of
-# 743 statements 262: "My son Tobias has his recital on 21 June" needs nothing of what else was told of a son.
-MOST_TELLING = 0.85
 
 
 @frozen
@@ -50,7 +47,7 @@ class Thing:
 
 def known_things(text: str) -> list[Thing]:
     """What a request calls the user's own, what it calls "the" something, and whom it names; none for a statement."""
-    if informativeness(text) >= MOST_TELLING:
+    if is_telling(text):
         return []
     code, said = language(text), spoken_words(text)
     found = [(named, True, False) for named in described_things(said, code, POSSESSIVES[code])]

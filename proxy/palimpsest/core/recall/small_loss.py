@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows
-from palimpsest.core.recall.utterance import ENGLISH, read_utterance
+from palimpsest.core.recall.utterance import ENGLISH, is_telling, read_utterance
 
 LEAST_TELLING = 0.5  # of `PassageTable.tells`: a person's statement, and no question or task
 SHARE_TOLD = 1 / 5  # three or four statements: more are no longer little, and one is found among them
@@ -66,7 +66,7 @@ def concerns(table: PassageTable, lost: Bools, asked: QueryMatches, margin: floa
         margin: that it has to be nearer.
     """
     said = read_utterance(asked.text)
-    if said.is_small_talk:
+    if said.is_small_talk or is_telling(asked.text):
         return False
     is_own = said.own > 0
     if asked.cosines is None:
