@@ -39,6 +39,9 @@ SPARE_SHARE = 1 / 8  # of a full scope's room: its oldest passages go so many at
 USUAL_DIMENSIONS = 384  # for which that holds; of longer vectors so many fewer passages have room
 TABLE_PASSAGES = 20  # what a table costs by itself, in passages: 30 kB, however few it holds
 PATIENCE_SECONDS = 0.02  # for another question that reads on in the same scope: as a rule that takes 1 ms
+# Of the messages of a conversation's user, that begin with a name if names tell who speaks: of "Ann: ...", not of
+# "Update: the meeting was moved".
+LEAST_BEGUN = 0.6
 FIRST_PASSAGES = 256  # room of a new table; it doubles
 
 PASSAGE = np.dtype(
@@ -212,6 +215,8 @@ class _GrowingTable:
         self._signs: Signs | None = None
         self._ends: dict[int, tuple[int, float]] = {}  # conversation: its last row, and characters up to its end
         self._names: dict[str, int] = {}
+        self._begun: dict[int, tuple[int, int]] = {}  # conversation: its user's messages that begin "Ann: ", and all
+        self._last = -1  # occurrence that was added
         self._known: dict[str, tuple[int, Rows]] = {}  # one for all tables whose rows mean the same
         self.publish()
 
@@ -338,7 +343,12 @@ class _GrowingTable:
         self._ends[conversation] = (at, start + length)
         named = tags.split()
         name = next((tag[:-1] for tag in named if tag.endswith(":")), "")
-        speaker = self._names.setdefault(name, len(self._names) + 1) if name else 0
+        begun, said = self._begun.get(conversation, (0, 0))
+        if flags & HeadFlag.USER and occurrence != self._last:
+            begun, said = self._begun[conversation] = begun + bool(name), said + 1
+        self._last = occurrence
+        is_speaker = name and begun >= said * LEAST_BEGUN
+        speaker = self._names.setdefault(name, len(self._names) + 1) if is_speaker else 0
         has_calls = bool(flags & (HeadFlag.TOOL | HeadFlag.CALLS))
         return (
             *(id, occurrence, conversation, full, length, start + length / 2, before, -1, created_at),
