@@ -227,6 +227,28 @@ def test_a_client_that_reads_no_variable_gets_arguments(tmp_path: Path) -> None:
     assert f'base_url="http://127.0.0.1:{wrapped.port}/v1"' in said[3]
 
 
+@pytest.mark.parametrize("where", ["in a wrapped shell", "beside a running proxy"])
+def test_codex_has_the_proxy_compact_that_serves_it_whatever_its_own_settings_say(
+    own_proxy: Proxy, tmp_path: Path, where: str
+) -> None:
+    client = tmp_path / "codex"
+    client.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    client.chmod(0o755)
+    answering = {"PALIMPSEST_MEMORY__COMPACTION": "answer"}
+    wrapped = Wrapped(tmp_path, OPENAI_BASE_URL="http://127.0.0.1:1/v1")
+    if where == "in a wrapped shell":
+        inner = " ".join([*PROGRAM, *wrapped.words(str(client))])
+        wrapped.env |= answering
+        done = wrapped.run("sh", "-c", f"unset {' '.join(answering)}; {inner}")
+    else:
+        own_proxy.env |= answering
+        with own_proxy:
+            wrapped.port, wrapped.data = own_proxy.port, own_proxy.data
+            wrapped.env["PALIMPSEST_UPSTREAM"] = own_proxy.upstream_url
+            done = wrapped.run(str(client))
+    assert 'model_providers.palimpsest={name="OpenAI", ' in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize(
     ("variables", "login", "credential"),
     [

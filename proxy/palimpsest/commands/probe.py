@@ -15,7 +15,7 @@ from palimpsest.commands.own_address import address, connect_host, leads_here
 from palimpsest.domain import Json
 from palimpsest.edge.self_description import installation_hash
 from palimpsest.settings import load
-from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy
+from palimpsest.settings.policy import ListenPolicy, Policy
 
 POLICY_PATH = "/memory/v1/policy"
 POLICY_SECONDS = 10.0  # for a proxy to tell its policy: one that has just started loads its API for that first
@@ -60,13 +60,20 @@ def as_running(policy: Policy, environment: Mapping[str, str]) -> Policy:
     names_none = policy.upstreams == Policy().upstreams
     if not (names_none and policy.listen.port and look(policy) is Occupant.ANOTHER):
         return policy
-    try:
-        answer = get_json(policy.listen, POLICY_PATH, load.admin_token(environment), POLICY_SECONDS)
-        upstreams = answer["policy"]["upstreams"]
-        theirs = policy.model_copy(update={"upstreams": tuple(map(UpstreamPolicy.model_validate, upstreams))})
-    except (OSError, HTTPException, ValueError, KeyError, TypeError):
-        return policy  # it tells nobody, or not us
+    running = policy_at(policy.listen, environment)
+    if running is None:
+        return policy
+    theirs = policy.model_copy(update={"upstreams": running.upstreams})
     return policy if look(theirs) is Occupant.ANOTHER else theirs
+
+
+def policy_at(listen: ListenPolicy, environment: Mapping[str, str]) -> Policy | None:
+    """The policy of the proxy that runs there; None: it tells nobody, or not us."""
+    try:
+        answer = get_json(listen, POLICY_PATH, load.admin_token(environment), POLICY_SECONDS)
+        return Policy.model_validate(answer["policy"])
+    except (OSError, HTTPException, ValueError, KeyError):
+        return None
 
 
 def get_json(listen: ListenPolicy, path: str, token: str | None = None, seconds: float = LOOK_SECONDS) -> Json:

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from palimpsest.commands.child_process import Child
 from palimpsest.commands.own_address import address, try_listening
-from palimpsest.commands.probe import Occupant, as_running, base_url_of_client, look
+from palimpsest.commands.probe import Occupant, as_running, base_url_of_client, look, policy_at
 from palimpsest.domain import Api, Json
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.settings import load
@@ -89,7 +89,11 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
         _say(NO_TENANT.format(name))
     with child.signalled(), _around(own, environment) as url:
         environment = {name: value for name, value in environment.items() if name != SERVER_KEY_ENV}
-        words = [program, *arguments(table, name, url, environment, own), *command[1:]]
+        told = own
+        if name in table["providers"]:  # what it serves with may be another's configuration
+            at = urlsplit(url)
+            told = policy_at(ListenPolicy(host=at.hostname, port=at.port), environment) or own
+        words = [program, *arguments(table, name, url, environment, told), *command[1:]]
         first_party = first_party_variables(table["first_party"], own.upstreams if own else (), environment)
         return child.run(words, {**environment, **first_party, **variables(table["variables"], url, environment)})
 
