@@ -131,6 +131,22 @@ async def test_search_wants_a_tenant_where_there_are_several(data: Path) -> None
     beta = palimpsest("search", "zebrafish", "--tenant", "beta", "--data", str(data)).stdout
     assert "other people's zebrafish" in beta
     assert "7431" not in beta
+    own = palimpsest("search", "zebrafish", "--data", str(data), env={"PALIMPSEST_TENANTS__STATIC": "ann"})
+    assert own.returncode == 2, "nothing of this tenant is stored"
+    database = Database(data / "palimpsest.db")
+    await database.open()
+    await Talk(Journal(database), tenant="static:ann", conversation="c-4").say("ann's zebrafish")
+    await database.close()
+    own = palimpsest("search", "zebrafish", "--data", str(data), env={"PALIMPSEST_TENANTS__STATIC": "ann"})
+    assert "ann's zebrafish" in own.stdout and "7431" not in own.stdout
+
+
+def test_search_does_not_take_a_key_that_has_said_nothing_for_a_second_tenant(
+    data: Path, without_model: dict[str, str]
+) -> None:
+    assert palimpsest("key", "create", "laptop", "--data", str(data)).returncode == 0
+    done = palimpsest("search", "zebrafish", "broker", "port", "--data", str(data), env=without_model)
+    assert "port 7431" in done.stdout, done.stderr
 
 
 def test_stats_say_sizes_lag_and_search_times(data: Path) -> None:

@@ -166,7 +166,7 @@ class Commands:
         return await forgetting.erase(target)
 
     async def only_tenant(self, named: str | None) -> str:
-        """The tenant of this name, or the only one that is stored; `PolicyError`: there are several."""
+        """The tenant of this name, or that of all that is stored (`_tenant_of`)."""
         return named or await self._tenant_of("")
 
     def tenant_of(self, credential: bytes) -> str:
@@ -198,16 +198,17 @@ class Commands:
         await self.archive.close()
 
     async def _tenant_of(self, conversation: str) -> str:
-        """The only tenant, of a conversation or of all; raises where there is none, or several."""
+        """The tenant of `tenants.static` or the only one, of a conversation or of all; raises if it is not clear."""
         names = await self._journal.tenants(conversation)
         if not names and not await self._journal.tenants():
             raise MemoryFault(f"searching: {NOTHING_YET.format(self.database.place)}")
         if not names:
             raise MemoryFault(f"searching {self.database.place}: {conversation} is not stored there")
-        if len(names) > 1:
+        own = f"static:{self.policy.tenants.static}"
+        if len(names) > 1 and own not in names:
             newest = ", ".join(names[:TENANTS_NAMED])
             raise PolicyError(f"--tenant: required, because {len(names)} tenants are stored; the newest are: {newest}")
-        return names[0]
+        return own if own in names else names[0]
 
 
 @asynccontextmanager
