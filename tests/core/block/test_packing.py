@@ -201,7 +201,14 @@ def test_long_passage_is_cut_around_the_sentence_that_answers() -> None:
     packed, _ = pack([said(1, text)], Budget(600, 250), BlockKind.RECALL, "What is the door code?")
     assert packed is not None and "The door code of the archive is 4471." in packed.text
     line = body(packed).splitlines()[1]
-    assert line.startswith(f"user: {GAP}") and line.endswith(GAP) and len(line) <= 250 + len("user: ") + 2
+    assert line.startswith(f"user: {GAP}The weather") and line.endswith(GAP) and len(line) <= 250 + len("user: ") + 2
+
+
+@pytest.mark.parametrize("before", ["It took a while, then. ", "a line\n", "(So it was.) "])
+def test_a_stretch_begins_with_a_sentence_where_one_begins_before_the_best_one(before: str) -> None:
+    text = "a" * 100 + " and so on and on " * 5 + before + "The code is 4471." + " And more of it" * 20
+    start, _ = stretch_around(text, " The code is 4471.", 200)
+    assert text[start:].startswith("The code is 4471.")
 
 
 def test_the_room_that_is_left_is_filled_with_part_of_a_long_passage() -> None:

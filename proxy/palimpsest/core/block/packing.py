@@ -39,6 +39,7 @@ CERTAIN = 1.0  # the probability of what nobody asked for, and comes all the sam
 # The same of the best of what the user told, where it was another who said the best of all: that can be said again.
 LEAST_TOLD = 0.1
 AROUND_CHARS = 32  # at most stand around a piece: heading, role, marks
+_BEGINS = re.compile(r"[.!?][\"')\]]*\s+|\n\s*")  # in front of a sentence
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
 _CALL = re.compile(r"[\w.:/-]{1,80}\(\{")  # a line of `wire.message.readable` for a call
 
@@ -195,18 +196,23 @@ def _least_chars(text: str, limit_chars: int) -> int:
 
 def stretch_around(text: str, best: str, limit_chars: int) -> tuple[int, int]:
     """
-    The part of a longer text to quote: so many characters around its best sentence, at white space if there is any.
+    The part of a longer text to quote: so many characters around its best sentence.
+
+    It begins with a sentence if one begins there before the best one, or else at white space, and ends there.
 
     Returns:
         Character offsets, start and stop; at most `limit_chars` apart.
 
     Source: CALMem, section 6.
     """
+    best = best.strip()
     at = max(text.find(best), 0)
     start = max(0, min(at - max(limit_chars - len(best), 0) // 2, len(text) - limit_chars))
-    stop = start + limit_chars
     if start > 0:
-        start = next((i + 1 for i in range(start, min(start + MIN_CUT_CHARS, at, stop)) if text[i].isspace()), start)
+        begins = next((found.end() for found in _BEGINS.finditer(text, max(start - 2, 0), at)), None)
+        word = next((i + 1 for i in range(start, min(start + MIN_CUT_CHARS, at)) if text[i].isspace()), start)
+        start = word if begins is None else begins
+    stop = min(start + limit_chars, len(text))
     if stop < len(text):
         stop = next((i for i in range(stop, max(stop - MIN_CUT_CHARS, start), -1) if text[i].isspace()), stop)
     return start, stop
