@@ -183,6 +183,22 @@ def test_a_stretch_ends_without_the_sign_that_closes_its_sentence() -> None:
     assert "beta_zero.py." not in lines[0].text and not lines[0].text.endswith(":")
 
 
+COMMAND = "<command-message>review</command-message>\n<command-name>/review</command-name>"
+REVIEW = "Always keep the changelog up to date. The limit is 400 lines of new_rows."
+
+
+@pytest.mark.parametrize("parts", [(f"{COMMAND}\n{REVIEW}",), (COMMAND, REVIEW)], ids=["one message", "two messages"])
+def test_the_text_of_a_clients_command_is_not_the_users(parts: tuple[str, ...]) -> None:
+    found = account(work(*(("user", part) for part in parts)), [], 2000)
+    assert found.rules == () and told(found).keys() == {"client"} and "new_rows" in told(found)["client"]
+
+
+def test_what_a_user_typed_behind_a_command_that_its_client_ran_is_the_users() -> None:
+    ran = f"{COMMAND}\n<local-command-stdout>done</local-command-stdout>"
+    for said in ((("user", f"{ran}\n{REVIEW}"),), (("user", ran), ("user", REVIEW))):
+        assert [rule.text for rule in account(work(*said), [], 2000).rules] == [REVIEW.partition(". ")[0] + "."]
+
+
 def test_a_stretch_ends_without_a_bracket_or_a_quotation_mark_whose_other_half_is_cut_off() -> None:
     text = 'x = fetch_rows(connection_pool, "the newest of all the rows that were written since yesterday evening", \'b'
     everything = "\n".join(line.text for line in account(work(("assistant", f"{text}{'c' * 90}")), [], 2000).lines)

@@ -51,7 +51,7 @@ QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of a
 QUOTED_BREAKS = 5  # from which on it is one, and no path with a backslash
 LABEL_CHARS = 3  # around the label of a line
 READ, CHANGED = "read", "file"  # the labels of what is from a file: nothing changed it, or something did
-CLIENT = "client"  # the label of what is from a client's notices
+CLIENT = "client"  # the label of what is from a client's notices, and of the text of its commands
 HEAD_CHARS = len(READ) + LABEL_CHARS + 2  # around its path
 PATH_CHARS = 160  # of a file's name
 FILE_ACTS = (Act.READ, Act.EDITED, Act.CREATED)
@@ -79,6 +79,7 @@ _ENVELOPE = re.compile(  # ids, states and counts that clients put around the re
     re.MULTILINE,
 )
 _PREFIX = re.compile(r"^(?:\s*<([\w-]+)>.*?</\1>)+\s*", re.DOTALL)
+_COMMAND_TAGS, _RESULT_TAG = ("<command-name>", "<command-message>"), "<local-command-std"  # of Claude Code
 _JSON_FIELD = re.compile(  # where a field begins that is not the first text of its list
     r'[\]}]*(?:, ?|(?<=: )\{|(?<=[\[{]))[\[{]*(?="[^"\n]{1,80}" ?:)'
 )
@@ -134,9 +135,9 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     texts, done = sorted_calls(lost)
     runs = runs_of(done)
     failed = open_failures(runs, texts)
-    texts = _without_solved(texts, done, [one for _, one in failed])
     visible = "\n".join(seen)
-    holding = rules(((one.occurrence, one.text) for one in lost if one.role == "user"), visible)
+    holding = rules(said_by_user(lost, texts), visible)
+    texts = _without_solved(texts, done, [one for _, one in failed])
     room = chars - sum(line.chars for line in holding)
     plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
     acts = [*_acts(done, runs, failed, texts, visible, plans)]
@@ -174,6 +175,11 @@ def changed_files(done: Sequence[CallOutcome]) -> frozenset[str]:
     return frozenset(one.call.what for one in done if one.call.act in (Act.CREATED, Act.EDITED))
 
 
+def said_by_user(lost: Sequence[LostMessage], texts: Sequence[LostText]) -> Iterator[tuple[int, str]]:
+    """Occurrence and text of the messages that the user wrote, and the client with them."""
+    return ((one.occurrence, one.text) for one, text in zip(lost, texts, strict=True) if text.role == "user")
+
+
 def heads_of(done: Sequence[CallOutcome], texts: Sequence[LostText]) -> list[str]:
     """The file that a tool looked at or changed in each message, "" for all others."""
     heads = [""] * len(texts)
@@ -198,7 +204,8 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
         if message.role not in TOOL_ROLES:
             prose, calls = calls_of(message.text) if message.role == "assistant" else (_typed(message.text), ())
             called = "\n".join(call.text for call in calls)
-            texts.append(LostText(message.occurrence, message.role, _without_markup(prose), _without_markup(called)))
+            role = CLIENT if _is_text_of_command(lost, at) else message.role
+            texts.append(LostText(message.occurrence, role, _without_markup(prose), _without_markup(called)))
             if message.role == "assistant":
                 done += [CallOutcome(edit, at) for edit in written_edits(prose)]
             waiting = [len(done) + place for place in range(len(calls))]
@@ -224,6 +231,20 @@ def _typed(text: str) -> str:
     """A user's message without what a client put in front of it between tags; all of it where nothing follows."""
     text = untagged_words(text)
     return _PREFIX.sub("", text) or text
+
+
+def _is_text_of_command(lost: Sequence[LostMessage], at: int) -> bool:
+    """
+    Whether a user's message is what a command of the client's stands for: written beforehand, for any work.
+
+    It follows the element that names the command, in the same message or the next one. Commands that the client runs
+    itself have a result there.
+    """
+    named_in = next((back for back in (at, at - 1) if back >= 0 and lost[back].text.startswith(_COMMAND_TAGS)), None)
+    if lost[at].role != "user" or named_in is None or _RESULT_TAG in lost[named_in].text:
+        return False
+    behind = _PREFIX.sub("", lost[named_in].text)
+    return bool(behind) if named_in == at else not behind and not lost[at].text.startswith("<")
 
 
 def _finished(one: CallOutcome, at: int, result: str) -> CallOutcome:

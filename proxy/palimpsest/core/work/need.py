@@ -17,6 +17,7 @@ from operator import mul
 from palimpsest.core.work.names import Places, is_file, parts
 
 TOOL_ROLES = ("tool", "function")
+SPEAKERS = ("user", "assistant")
 NEVER = 0.5  # log-odds of distance: so much farther than the oldest message is what nobody wrote
 _WORD = re.compile(r"[A-Za-z]{3,}")
 
@@ -78,7 +79,7 @@ def name_mentions(
                 one = found[name] = Mentions()
             one.messages.append(at)
             one.company = max(one.company, company)
-            if message.role not in TOOL_ROLES:
+            if message.role in SPEAKERS:
                 one.written = at
             if name in called:
                 one.called = at

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.core.work.account import FILE_ACTS, LostMessage, is_lasting, open_failures, runs_of, sorted_calls
+from palimpsest.core.work.account import (
+    FILE_ACTS,
+    LostMessage,
+    is_lasting,
+    open_failures,
+    runs_of,
+    said_by_user,
+    sorted_calls,
+)
 from palimpsest.core.work.calls import Act
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import AccountLine
@@ -70,5 +78,5 @@ def work_record(messages: Sequence[LostMessage]) -> WorkRecord:
         )
         for command, one in runs.items()
     ]
-    holding = rules(((one.occurrence, one.text) for one in messages if one.role == "user"), "")
+    holding = rules(said_by_user(messages, texts), "")
     return WorkRecord([*files.values()][::-1], commands[::-1], plan, holding)

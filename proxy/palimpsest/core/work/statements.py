@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from palimpsest.core.archive.chunking import query_terms
-from palimpsest.core.work.need import TOOL_ROLES, LostText
+from palimpsest.core.work.need import SPEAKERS, LostText
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
 _DECIDES = re.compile(  # of an assistant, which says what it will do next in nearly every other form
@@ -51,5 +51,5 @@ def values(text: LostText) -> list[str]:
 
 def without_printed(text: LostText) -> str:
     """What a person or a model said, without code, tables and quotations; "" of a tool, and where a client wrote it."""
-    is_said = text.role not in TOOL_ROLES and not text.prose.startswith(("<", "["))
+    is_said = text.role in SPEAKERS and not text.prose.startswith(("<", "["))
     return _PRINTED.sub("", text.prose) if is_said else ""
