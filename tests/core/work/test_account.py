@@ -175,7 +175,7 @@ def test_what_tools_put_around_lines_is_not_told() -> None:
 def test_frames_of_listings_inside_of_listings_are_not_told() -> None:
     text = "  704→+  1021→\t- call_it()\n  715→@@ -1282,7 +1282,7 @@ Exit code\n+++ b/src/lib.py\n--- /dev/null"
     lines = account(work(("tool", text)), [], 2000).lines
-    assert [line.text for line in lines] == ["call_it(); src/lib.py"]
+    assert [line.text for line in lines] == ["call_it()", "src/lib.py"]
 
 
 def test_a_stretch_ends_without_the_sign_that_closes_its_sentence() -> None:
@@ -197,6 +197,13 @@ def test_what_a_user_typed_behind_a_command_that_its_client_ran_is_the_users() -
     ran = f"{COMMAND}\n<local-command-stdout>done</local-command-stdout>"
     for said in ((("user", f"{ran}\n{REVIEW}"),), (("user", ran), ("user", REVIEW))):
         assert [rule.text for rule in account(work(*said), [], 2000).rules] == [REVIEW.partition(". ")[0] + "."]
+
+
+def test_paths_beside_which_nothing_stands_are_told_together_whoever_named_them() -> None:
+    listing = "src/row_reader.py\nsrc/row_writer.py\nclass RowReader in lib/tokens.py reads old_rows\n"
+    lines = told(account(work(("assistant", call("Bash", command="git ls-files")), ("tool", listing)), [], 2000))
+    assert lines["paths"] == "src/row_reader.py; src/row_writer.py"
+    assert "src/row" not in lines["tool"] and "RowReader" in lines["tool"]
 
 
 def test_a_stretch_ends_without_a_bracket_or_a_quotation_mark_whose_other_half_is_cut_off() -> None:

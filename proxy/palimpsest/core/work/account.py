@@ -10,6 +10,7 @@ The account of work that a compaction took away: what was done and how it ended,
     read: src/tokens.py: class TokenStream(Base); END_MARK
     assistant: calls `next_token` twice
     tool: class Lexer(Base); TOKEN_EOF; lark 0.12.0
+    paths: src/tokens.py; tests/parser/test_rows.py
 
 Open things come first, and of each kind the newest. Everything is quoted as it was said; nothing that the model still
 sees is told, and no name twice.
@@ -39,7 +40,7 @@ from palimpsest.core.work.calls import (
     written_edits,
 )
 from palimpsest.core.work.excerpts import JOINT, Excerpt, choose_excerpts, offered
-from palimpsest.core.work.names import names, placed
+from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import TOOL_ROLES, LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
@@ -51,6 +52,7 @@ QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of a
 QUOTED_BREAKS = 5  # from which on it is one, and no path with a backslash
 LABEL_CHARS = 3  # around the label of a line
 READ, CHANGED = "read", "file"  # the labels of what is from a file: nothing changed it, or something did
+PATHS = "paths"  # the label of those beside which nothing was said
 CLIENT = "client"  # the label of what is from a client's notices, and of the text of its commands
 HEAD_CHARS = len(READ) + LABEL_CHARS + 2  # around its path
 PATH_CHARS = 160  # of a file's name
@@ -157,7 +159,7 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     ran = (one.call.what for one in done if one.call.act is Act.RAN and not only_looks(one.call.what))
     commands = {line.strip() for command in ran for line in command.splitlines()}
     offers = offered(full, stood, needs.keys(), heads, commands)
-    room -= sum(len(label) + LABEL_CHARS for label in {_speaker(one) for one in texts})
+    room -= sum(len(label) + LABEL_CHARS for label in {PATHS, *map(_speaker, texts)})
     taken = choose_excerpts(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
     return Account((*acts, *_excerpt_lines(taken, texts, changed)), holding)
 
@@ -376,13 +378,19 @@ def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText], changed:
     """Lines with the excerpts: one for each file, then one for what each role said."""
     groups: dict[tuple[str, str], list[Excerpt]] = {}
     for excerpt in taken:
-        groups.setdefault((excerpt.head, "" if excerpt.head else _speaker(texts[excerpt.at])), []).append(excerpt)
+        label = "" if excerpt.head else PATHS if _is_path(excerpt.text) else _speaker(texts[excerpt.at])
+        groups.setdefault((excerpt.head, label), []).append(excerpt)
     for (head, role), of in sorted(groups.items(), key=lambda group: not group[0][0]):
         said = JOINT.join(excerpt.text for excerpt in of)
         places = dict.fromkeys(excerpt.at for excerpt in of)
         occurrences = tuple(texts[at].occurrence for at in places)
         label = role if not head else CHANGED if head in changed else READ
         yield AccountLine(label, f"{head}: {said}" if head else said, occurrences)
+
+
+def _is_path(text: str) -> bool:
+    """Whether an excerpt is a path and nothing else, as listings and searches print them."""
+    return " " not in text and is_file(text)
 
 
 def _speaker(text: LostText) -> str:
