@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from palimpsest.domain import Query
-from palimpsest.memory.recall.eligibility import among, first_of_equals, without_rejected
+from palimpsest.memory.recall.eligibility import REPEAT_SECONDS, among, first_of_equals, without_rejected
 
 from tests.core.shelves import NOW, shelf
 
@@ -30,9 +30,24 @@ def test_the_answer_to_a_first_message_that_is_sent_again_is_left_out_unless_its
         [*said, *said, "I take it.", *said, "Of Lisbon.", *said],
         conversations=[1, 1, 2, 2, 2, 3, 3, 4, 4, 4],
         users=[0, 2, 4, 5, 7, 8],
-        created_at=[NOW] * 5 + [NOW - 9] * 2 + [NOW] * 3,
+        created_at=[NOW] * 5 + [NOW - REPEAT_SECONDS] * 2 + [NOW] * 3,
     )
     table = replace(table, fulls=np.array([7, 8, 7, 8, 9, 7, 8, 6, 7, 8]))
     query = Query("tenant", "c-5", "Which hotel?", visible_fulls=frozenset({7}))
-    assert np.flatnonzero(~without_rejected(table, query, 5, NOW - 1)).tolist() == [1]
-    assert without_rejected(table, query, 1, NOW - 1).all(), "its own conversation knows which branch it is"
+    assert np.flatnonzero(~without_rejected(table, query, 5, NOW + 1)).tolist() == [1]
+    assert without_rejected(table, query, 1, NOW + 1).all(), "its own conversation knows which branch it is"
+
+
+def test_of_lone_answers_to_a_first_message_that_was_soon_sent_again_only_the_last_comes_later() -> None:
+    said = ["Which hotel?", "The Alecrim."]
+    table = shelf(
+        [*said, *said, *said, "I take it.", *said, "It has rooms.", *said],
+        conversations=[1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5],
+        users=[0, 2, 4, 6, 7, 10],
+        created_at=[NOW - 2 * REPEAT_SECONDS] * 2 + [NOW - 30] * 2 + [NOW - 20] * 3 + [NOW - 10] * 3 + [NOW] * 2,
+    )
+    table = replace(table, fulls=np.array([7, 8, 7, 8, 7, 8, 9, 7, 8, 6, 7, 8]))
+    query = Query("tenant", "c-6", "What is the hotel called?")
+    assert np.flatnonzero(~without_rejected(table, query, 6, NOW + REPEAT_SECONDS)).tolist() == [3]
+    again = replace(query, visible_fulls=frozenset({7}))
+    assert np.flatnonzero(~without_rejected(table, again, 6, NOW + 1)).tolist() == [3, 8, 9, 11]

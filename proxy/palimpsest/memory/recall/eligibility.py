@@ -11,6 +11,7 @@ from palimpsest.domain import Query
 
 LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, and need not be looked at
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
+REPEAT_SECONDS = 3600.0  # within which a message that is sent again is another attempt at its answer
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 
 
@@ -36,23 +37,35 @@ def uncleared_passages(table: PassageTable, cleared: Mapping[int, int]) -> Bools
     return kept
 
 
-def without_rejected(table: PassageTable, query: Query, own: int, since: float) -> Bools:
+def without_rejected(table: PassageTable, query: Query, own: int, now: float) -> Bools:
     """
-    Which passages are no answer that its user, it seems, has rejected: the message that it answers is sent again now.
+    Which passages are no answer that its user, it seems, has rejected: the message that it answers was soon sent again.
 
-    That is so where the message began its conversation and the user has said nothing more there. Most clients send no
-    id, so that making a first answer again begins another conversation.
-
-    Args:
-        since: Unix seconds; whoever asks the same later begins anew, and may want what was answered.
+    That is so where the message began its conversation, the user has said nothing more there, and this conversation
+    begins with it, or another one did after that. Most clients send no id, so that making a first answer again begins
+    another conversation. Of what was sent again in the past only lone answers count: what agents did stays known.
     """
     kept = np.ones(len(table), np.bool_)
-    recent = np.flatnonzero((table.created_at > since) & (table.conversations != own))
-    conversations, occurrences = table.conversations[recent], table.occurrences[recent]
-    for row in recent[(table.before[recent] < 0) & among(table.fulls[recent], query.visible_fulls)]:
-        behind = recent[(conversations == table.conversations[row]) & (occurrences > table.occurrences[row])]
-        if not table.users[behind].any():
-            kept[behind] = False
+    first = np.flatnonzero(table.before < 0)
+    first = first[np.lexsort((table.created_at[first], table.fulls[first]))]  # attempts at one answer stand together
+    fulls, at = table.fulls[first], table.created_at[first]
+    again_at = np.where(fulls == np.append(fulls[1:], 0), np.append(at[1:], np.inf), np.inf)
+    is_now = among(fulls, query.visible_fulls) & (now - at < REPEAT_SECONDS)
+    rejected = (is_now | (again_at - at < REPEAT_SECONDS)) & (table.conversations[first] != own)
+    first, is_now = first[rejected], is_now[rejected]
+    if not len(first):
+        return kept
+    order = np.argsort(table.conversations[first])
+    first, is_now = first[order], is_now[order]
+    conversations = table.conversations[first]
+    rows = np.flatnonzero(np.isin(table.conversations, conversations))
+    which = np.searchsorted(conversations, table.conversations[rows])
+    is_behind = table.occurrences[rows] > table.occurrences[first][which]
+    rows, which = rows[is_behind], which[is_behind]
+    messages = np.unique(np.stack((which, table.occurrences[rows])), axis=1)[0]
+    stays = (np.bincount(messages, minlength=len(first)) > 1) & ~is_now
+    stays[which[table.users[rows]]] = True
+    kept[rows[~stays[which]]] = False
     return kept
 
 

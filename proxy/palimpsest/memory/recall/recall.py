@@ -75,7 +75,6 @@ NOTHING_STORED = "nothing is stored that recall may look at"
 NAMED_CHARS = 120
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 CLEARED_SECONDS = 3600.0  # that a cleared conversation stays out of others: the task that it was cleared for
-REPEAT_SECONDS = 3600.0  # within which a message that is sent again is another attempt at its answer
 EVERY_KIND = len(RecallPolicy().kinds)
 ORDERS: Mapping[str, dict[str, Any]] = {
     "fitted": {},
@@ -271,8 +270,8 @@ class Recall:
         cleared = marks(ask) if query.without_cleared else {}
         kept = uncleared_passages(table, cleared)
         eligible, lost = eligible_passages(table, query, own), lost_passages(table, query, own)
-        if query.visible_fulls and query.reach is not Reach.CONVERSATION:
-            eligible &= without_rejected(table, query, own, now - REPEAT_SECONDS)
+        if query.reach is not Reach.CONVERSATION:
+            eligible &= without_rejected(table, query, own, now)
         if len(chosen.kinds) < EVERY_KIND or chosen.reinforcement:
             eligible, asked = _restricted(ask, scope, table, chosen, eligible, asked)
         return scope, table, *((eligible, lost) if kept is None else (eligible & kept, lost & kept)), asked
