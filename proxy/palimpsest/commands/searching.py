@@ -43,7 +43,9 @@ def add_commands(command: Command) -> None:
     search.add_argument(
         "--conversation", default="", metavar="ID", help="search only this conversation (x-palimpsest-conversation)"
     )
-    search.add_argument("--tenant", default="", metavar="NAME", help="tenant to search; required if several are stored")
+    search.add_argument(
+        "--tenant", default="", metavar="NAME", help="search only this tenant; required if there are many"
+    )
     search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"number of results ({RESULTS})")
     ask_models_flag(search)
     policy_flags(search)
@@ -105,8 +107,11 @@ def _search(given: argparse.Namespace) -> int:
         keeps_to_secret=False,
     )
     out = terminal.console()
-    for part in terminal.search_results(searched.recalled, searched.behind):
-        out.print(part)
+    for tenant, result in searched.items():
+        if len(searched) > 1:
+            out.print(terminal.safe(f"tenant {tenant}"))
+        for part in terminal.search_results(result.recalled, result.behind):
+            out.print(part)
     return DONE
 
 

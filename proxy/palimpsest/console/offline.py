@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
@@ -140,14 +140,29 @@ class Commands:
         which = "the newest turn" if number is None else f"turn {number}"
         return f"looking for {which} of {named}: not found in {self.database.place}"
 
-    async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
-        """Search as recall would, and if its gate is shut also without. No tenant: the only one there is."""
-        tenant = tenant or await self._tenant_of(conversation)
+    async def search(self, text: str, tenant: str, conversation: str, limit: int) -> Mapping[str, SearchResult]:
+        """
+        Search as recall would, and if its gate is shut also without, for each tenant alone.
+
+        Args:
+            tenant: "": each that the conversation, or any, belongs to; with `tenants.static` only that.
+        """
+        names = await self._tenants_of(conversation)
+        if tenant and tenant not in (stored := await self._journal.tenants(conversation)):
+            raise PolicyError(f"--tenant: {tenant} has nothing there; the newest are: {_newest(stored)}")
+        if not tenant and len(names) > TENANTS_NAMED:
+            raise PolicyError(f"--tenant: required, because there are {len(names)}; the newest are: {_newest(names)}")
+        recall = await self.recall()
+        chosen = [tenant] if tenant else names
+        return {name: await self._search(recall, text, name, conversation, limit) for name in chosen}
+
+    async def _search(
+        self, recall: AssistedRecall, text: str, tenant: str, conversation: str, limit: int
+    ) -> SearchResult:
         query = Query(tenant, "", text, reach=Reach.TENANT)
         if conversation:
             all_of_it = await self._journal.occurrences(tenant, conversation)
             query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
-        recall = await self.recall()
         demand = demanded(self.policy.memory.generosity, BlockKind.RECALL)
         recalled = await recall.recall(replace(query, least_help=demand.least_help), limit)
         if recalled.helps >= demand.least_help:
@@ -166,8 +181,11 @@ class Commands:
         return await forgetting.erase(target)
 
     async def only_tenant(self, named: str | None) -> str:
-        """The tenant of this name, or that of all that is stored (`_tenant_of`)."""
-        return named or await self._tenant_of("")
+        """The tenant of this name, or else the only one (`_tenants_of`); `PolicyError`: there are several."""
+        names = [named] if named else await self._tenants_of("")
+        if len(names) > 1:
+            raise PolicyError(f"--tenant: required, because there are {len(names)}; the newest are: {_newest(names)}")
+        return names[0]
 
     def tenant_of(self, credential: bytes) -> str:
         """The tenant of requests with this credential; "" where it names none."""
@@ -197,18 +215,19 @@ class Commands:
         await self.embedder.close()
         await self.archive.close()
 
-    async def _tenant_of(self, conversation: str) -> str:
-        """The tenant of `tenants.static` or the only one, of a conversation or of all; raises if it is not clear."""
+    async def _tenants_of(self, conversation: str) -> Sequence[str]:
+        """The tenants of a conversation, or of all, the newest first; only that of `tenants.static` if it is there."""
         names = await self._journal.tenants(conversation)
         if not names and not await self._journal.tenants():
             raise MemoryFault(f"searching: {NOTHING_YET.format(self.database.place)}")
         if not names:
             raise MemoryFault(f"searching {self.database.place}: {conversation} is not stored there")
         own = f"static:{self.policy.tenants.static}"
-        if len(names) > 1 and own not in names:
-            newest = ", ".join(names[:TENANTS_NAMED])
-            raise PolicyError(f"--tenant: required, because {len(names)} tenants are stored; the newest are: {newest}")
-        return own if own in names else names[0]
+        return [own] if own in names else names
+
+
+def _newest(names: Sequence[str]) -> str:
+    return ", ".join(names[:TENANTS_NAMED])
 
 
 @asynccontextmanager
@@ -235,7 +254,7 @@ async def opened(
     commands = Commands(policy, assistance, asks_models, keeps_to_secret)
     try:
         if not is_new and not commands.database.is_there:
-            raise MemoryFault(f"opening {commands.database.place}: it does not exist yet; --data names another folder")
+            raise MemoryFault(f"opening the archive: {NOTHING_YET.format(commands.database.place)}")
         await commands.database.open()
         yield commands
     finally:
