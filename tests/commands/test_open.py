@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.commands.open import path_of
+from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.commands.test_cli import palimpsest
 from tests.running import Proxy, free_port
@@ -37,7 +38,15 @@ def test_where_there_is_no_page_it_is_said_why(tmp_path: Path, setting: str, sta
 
 
 @pytest.mark.slow
-def test_the_page_of_a_proxy_that_was_given_its_upstream_at_the_start_is_found(own_proxy: Proxy) -> None:
+def test_the_page_of_a_proxy_that_was_given_its_upstream_at_the_start_is_found(
+    own_proxy: Proxy, upstream: ScriptedUpstream
+) -> None:
+    upstream.script = lambda _: "hello to you"
     with own_proxy:
+        turn = own_proxy.chat({"messages": [{"role": "user", "content": "hello"}]}).said("turn")
+        own_proxy.settle(vectors=False)
         ended = palimpsest("open", "--port", str(own_proxy.port), "--data", str(own_proxy.data))
+        port = {"PALIMPSEST_PORT": str(own_proxy.port)}
+        explained = palimpsest("explain", turn, "--data", str(own_proxy.data), env=port)
+    assert f"http://127.0.0.1:{own_proxy.port}/memory/turns/{turn}" in explained.stdout, explained.stderr
     assert (ended.returncode, ended.stdout) == (0, f"http://127.0.0.1:{own_proxy.port}/memory/\n"), ended.stderr

@@ -71,6 +71,7 @@ def test_explain_shows_the_newest_turn_of_all_and_any_by_its_name(data: Path) ->
     newest = palimpsest("explain", "--data", str(data))
     assert newest.returncode == 0, newest.stderr
     assert ": 1 of 1 of c-2, " in newest.stdout
+    assert "in a browser" not in newest.stdout, "no proxy runs that would show it"
     with closing(sqlite3.connect(data / "palimpsest.db")) as db:
         ((number,),) = db.execute("SELECT min(id) FROM turn").fetchall()
         db.execute(

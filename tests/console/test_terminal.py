@@ -143,7 +143,7 @@ def test_explanation_of_silence_says_why() -> None:
     told: dict[str, Any] = {"event": "append", "role": "main", "evidence": [], "note": "calm", "kind": None}
     text = shown(explanation(TURN | {"explain": told}, {}))
     assert "nothing said" in text
-    assert "calm" in text
+    assert "calm: nothing was lost" in text and "to change it" in text and "memory.reach" in text
     assert "budget" not in text
 
 

@@ -36,6 +36,10 @@ class Occupant(StrEnum):
     FOREIGN = "another program"
 
 
+RUNNING = (Occupant.OURS, Occupant.WRAPPED)
+"""What answers for the data folder of a policy."""
+
+
 def look(policy: Policy) -> Occupant:
     """Ask what is listening at the address of this policy's proxy."""
     try:

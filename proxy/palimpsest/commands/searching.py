@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from palimpsest.commands.open import path_of
 from palimpsest.commands.own_address import address
+from palimpsest.commands.probe import RUNNING, as_running, look
 from palimpsest.console import terminal
 from palimpsest.console.arguments import (
     DONE,
@@ -120,7 +122,8 @@ def _explain(given: argparse.Namespace) -> int:
 
     policy = quiet_policy(given)
     explained = offline.run(policy, lambda archive: archive.explain(given.named, given.number), keeps_to_secret=False)
-    page = address(policy.listen) + path_of(explained.turn["key"]) if policy.page.enabled else ""
+    is_shown = policy.page.enabled and look(as_running(policy, os.environ)) in RUNNING
+    page = address(policy.listen) + path_of(explained.turn["key"]) if is_shown else ""
     out = terminal.console()
     for part in terminal.explanation(explained.turn, explained.texts, page):
         out.print(part)

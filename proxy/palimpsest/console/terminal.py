@@ -20,6 +20,7 @@ from rich.text import Text
 
 from palimpsest.console.arguments import DONE
 from palimpsest.core.block.explanation import passage_of
+from palimpsest.core.recall.trail import NOTES
 from palimpsest.domain import Json, Recalled
 from palimpsest.domain.errors import PolicyError
 from palimpsest.settings.embedding_models import EmbeddingModel
@@ -96,6 +97,8 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str], page: str = "
         page: the address at which a running proxy shows it in a browser; "": none does.
     """
     record = turn["explain"]
+    note = record.get("note") or ""
+    meaning, advice = next((told for one, told in NOTES.items() if one == note), ("", ""))
     pressure, budget, added = record.get("pressure", {}), record.get("budget", {}), record.get("added")
     query, gate, block, facts, early = (
         record.get(name, {}) for name in ("query", "gate", "block", "facts", "unindexed")
@@ -131,7 +134,8 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str], page: str = "
             *(("fact", f"{one['fact']}: {one['why']}") for one in facts.get("told", ())),
             ("facts left out", ", ".join(f"{many} {why}" for why, many in facts.get("left_out", {}).items())),
             ("added", f"{added['tokens']:,} tokens, {added['share']:.0%} of the client's own" if added else ""),
-            ("note" if block else "nothing said", record.get("note") or ""),
+            ("note" if block else "nothing said", ": ".join(filter(None, (note, meaning)))),
+            ("to change it", "" if block else advice),
             ("in a browser", page),
         ]
     )
