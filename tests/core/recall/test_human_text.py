@@ -9,6 +9,8 @@ from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.human_text import human_text, is_unspoken, newest_spoken
 from palimpsest.domain import Chat, Message
 
+from tests.core.driving import client_table
+
 ASIDES = Asides((re.compile("go on, or ask\\."),))
 
 
@@ -45,6 +47,19 @@ ASIDES = Asides((re.compile("go on, or ask\\."),))
 )
 def test_what_is_said_is_told_from_what_stands_around_it(text: str, said: str) -> None:
     assert human_text(text, ASIDES) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am not sharing any files that you can edit yet.",
+        "Don't try and edit any existing code without asking me to add the files to the chat!\nTell me which files in"
+        " my repo are the most likely to **need changes** to solve the requests I make.\n",
+        "I switched to a new code base. Please don't consider the above files or try to edit them any longer.",
+    ],
+)
+def test_nobody_says_what_aider_writes_in_front_of_a_question(text: str) -> None:
+    assert human_text(text, client_table().asides) == ""
 
 
 def message(text: str, role: str = "user") -> Message:
