@@ -33,7 +33,7 @@ TOLD: dict[str, Any] = {
             "occurrence": 11,
             "position": 3,
             "score": 0.0161,
-            "signals": {"importance": [1, 0.5], "dense": [0, 0.0]},
+            "signals": {"importance": [1, 0.5], "dense": [0, 0.0], "speaker": [1, 0.0]},
             "packed": False,
             "why": "budget",
         },
@@ -104,7 +104,7 @@ def test_explanation_shows_each_candidates_signals_and_what_became_of_it() -> No
     packed, cut = explained({10: "port 7431", 11: "hello"}).split("port 7431")[1].split("hello")
     assert all(words in packed for words in ("0.0325", "dense 1 (0.61)", "text 3 (8.20)", "packed"))
     assert all(words in cut for words in ("0.0161", "importance 1 (0.50)", "cut: budget"))
-    assert "0 (" not in cut.replace("0.0161", "")
+    assert "0 (" not in cut.replace("0.0161", "") and "speaker" not in cut
 
 
 def test_explanation_is_readable_on_a_narrow_terminal() -> None:

@@ -282,8 +282,8 @@ def _entries(entries: Iterable[_Entry]) -> RenderableType:
 
 
 def _signals(signals: Mapping[str, Any]) -> str:
-    """`meaning 3 (0.61)`: third by this signal; without those that do not list the memory."""
-    return ", ".join(f"{name} {at[0]} ({at[1]:.2f})" for name, at in signals.items() if at and at[0])
+    """`meaning 3 (0.61)`: third by this signal; without those that say nothing of the memory."""
+    return ", ".join(f"{name} {at[0]} ({at[1]:.2f})" for name, at in signals.items() if at and at[0] and at[1])
 
 
 def _quoted(text: str) -> str:
