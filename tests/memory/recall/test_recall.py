@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.core.recall.ranking import Recipe
-from palimpsest.domain import BlockKind, Generosity, HeadFlag, Json, Plan, Query, Reach, Recalled, Teller
+from palimpsest.domain import BlockKind, Event, Generosity, HeadFlag, Json, Plan, Query, Reach, Recalled, Teller
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.recall import CLEARED_SECONDS, Recall
@@ -20,7 +20,7 @@ from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.turns.cleared import mark_cleared
 
 from tests.remembered import Past, Watched, WordEmbedder
-from tests.talking import NOW, print_of, record, user
+from tests.talking import NOW, Talk, heard, print_of, record, user
 
 T = TypeVar("T")
 
@@ -203,6 +203,29 @@ async def test_a_first_message_that_is_sent_again_does_not_bring_the_answer_that
     assert answered in texts(await recall.recall(other, 10))
     again = replace(other, visible_fulls=frozenset({print_of("acme", user(FESTIVAL)).full}))
     assert texts(await recall.recall(again, 10)) == []
+
+
+async def test_of_answers_that_were_made_again_only_the_last_comes_unless_the_talk_went_on_from_another(
+    recall: Recall, past: Past
+) -> None:
+    journal = past.journal
+    first, second = "The harvest festival in Lisbon begins on 3 May.", "The harvest festival in Lisbon begins on 8 May."
+    talk = Talk(journal, conversation="c-2")
+    await talk.say(FESTIVAL, first)
+    on_first = talk.head
+    again = record([user(FESTIVAL)], on_first, conversation="c-2", event=Event.RETRY)
+    await journal.write([again])
+    other = ask("harvest festival in Lisbon", reach=Reach.TENANT)
+
+    async def told() -> set[str]:
+        await past.index()
+        return {first, second}.intersection(texts(await recall.recall(other, 10)))
+
+    assert await told() == {first}, "the other attempt has no answer yet"
+    await journal.write(answers=[heard(again, second)])
+    assert await told() == {second}
+    await talk.say("Then we travel on 2 May.")
+    assert await told() == {first, second}
 
 
 @pytest.mark.parametrize("query", [FESTIVAL, ""], ids=["asked", "nobody asks"])

@@ -12,6 +12,7 @@ from palimpsest.store.search.scope import Scope
 
 CHANGES = 100_000  # to passages that are listed, some 1 MB; tables in memory follow each other's within seconds
 
+# Without answers that were made again, unless their conversation went on from them all the same
 TEXTS = """
 SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
     substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
@@ -19,7 +20,13 @@ SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
 FROM numbers(?) AS asked INNER JOIN memory ON memory.id = asked.value
 JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
-WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?)
+JOIN turn ON turn.id = occurrence.turn
+WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?) AND NOT (
+    occurrence.position = turn.messages
+    AND EXISTS (SELECT 1 FROM turn AS again
+        WHERE again.parent = turn.id AND again.event = 'retry' AND again.ending = 'complete')
+    AND NOT EXISTS (SELECT 1 FROM turn AS further
+        WHERE further.parent = turn.id AND further.event NOT IN ('retry', 'edit')))
 """
 NEWEST_TEXTS = """
 SELECT occurrence.id, occurrence.role, substr(content.text, 1, ?3)
