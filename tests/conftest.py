@@ -128,6 +128,14 @@ def fork_server() -> Iterator[None]:
     Proxy.fork_server = None
 
 
+@pytest.fixture
+def unforked(fork_server: None) -> Iterator[None]:
+    """Lets proxies of a test start anew, with processes that may be suspended and are children of each other."""
+    forking, Proxy.fork_server = Proxy.fork_server, None
+    yield
+    Proxy.fork_server = forking
+
+
 @pytest.fixture(scope="session", autouse=True)
 def store_of_proxies(request: pytest.FixtureRequest) -> Iterator[None]:
     """Lets proxies keep their memory where `--store` says."""

@@ -1,9 +1,13 @@
 """
 Processes of `python -m palimpsest` that begin with its modules and its tokens loaded, by forking one that has them.
 
-A server starts with five seconds of processor time, its other processes included, and with two to three like this; any
+A server starts with five seconds of processor time, its other processes included, and with one to two like this; any
 other command with one and a half, and with a tenth. All else is as if Python had started anew: whatever sets more than
 our own settings in the environment, or needs another command around it, is to start so.
+
+The processes that a server starts are forked, too: its `sys.executable` is a program that asks for them and stands in
+their place (`tests.helper_process`): it ends when they end, and they do when it is killed. Only a server whose
+processes are suspended, or looked for below each other, is to start anew.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import json
 import os
 import pkgutil
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -21,15 +26,28 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from fcntl import F_DUPFD_CLOEXEC, F_SETFL, F_SETOWN, fcntl
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 LOADED = ("palimpsest.app", "palimpsest.edge.loop", "palimpsest.edge.http", "palimpsest.edge.admin.routes")
 LOADED_WHOLE = ("palimpsest.commands", "palimpsest.features")  # with all that is in them
+HELPERS = ("palimpsest.memory.recording.archive_worker", "palimpsest.memory.embedding.embedding_worker")
+PROGRAM = Path(__file__).with_name("helper_process.py")
+EXECUTABLE = f"""#!/bin/sh
+case "$3" in
+{"|".join(HELPERS)}) exec {sys.executable} -IS {PROGRAM} ADDRESS "$@" ;;
+*) exec {sys.executable} "$@" ;;
+esac
+"""
 TICK_SECONDS = 0.02  # between two looks whether a process has ended
-DESCRIPTORS = 3
+STREAMS = (0, 1, 2)
+DESCRIPTORS = 8  # at most of one process: its streams, and two of an archive process
+HIGH = 100  # descriptors from here on are none that a process is to find
 QUESTION_BYTES = 1 << 20  # taken at a time; an environment has some thousands
+F_SETSIG = 10  # of Linux: the signal that says that something has become of a descriptor
 
 
 class ForkServer:
@@ -50,7 +68,7 @@ class ForkServer:
             streams: descriptors of its standard input, output and error, which stay the caller's.
             folder: that it runs in.
         """
-        asked = {"words": list(words), "env": dict(env), "folder": str(folder)}
+        asked = {"words": ["palimpsest", *words], "env": dict(env), "folder": str(folder), "descriptors": STREAMS}
         return Forked(self, self.ask(asked, streams) or 0)
 
     def run(
@@ -75,8 +93,9 @@ class ForkServer:
         with self._asking:
             if self._process is None:
                 self._ours, theirs = socket.socketpair()
+                self._folder = tempfile.TemporaryDirectory()
                 with theirs:
-                    command = [sys.executable, str(Path(__file__)), str(theirs.fileno())]
+                    command = [sys.executable, str(Path(__file__)), str(theirs.fileno()), self._folder.name]
                     self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
                 self._answers = self._ours.makefile()
             question = f"{json.dumps(asked)}\n".encode()
@@ -90,6 +109,7 @@ class ForkServer:
             self._answers.close()
             self._ours.close()
             self._process.wait()
+            self._folder.cleanup()
 
 
 class Forked:
@@ -125,27 +145,85 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-def main(asking: socket.socket) -> None:
-    """Answer a process to be started by its number, and a number by its exit status; null while it runs."""
+def main(asking: socket.socket, folder: Path) -> None:
+    """
+    Answer a process to be started by its number, and a number by its exit status; null while it runs.
+
+    Args:
+        folder: for the program by which servers start processes, and its socket.
+    """
     _load()
+    executable, helpers = folder / "python", socket.socket(socket.AF_UNIX)
+    executable.write_text(EXECUTABLE.replace("ADDRESS", str(folder / "socket")))
+    executable.chmod(0o700)
+    helpers.bind(str(folder / "socket"))
+    helpers.listen()
+    ours = (asking, helpers)
+    started: list[int] = []  # by servers
     while True:
-        question, streams, *_ = socket.recv_fds(asking, QUESTION_BYTES, DESCRIPTORS)
-        while question and not question.endswith(b"\n"):
-            question += asking.recv(QUESTION_BYTES)
-        if not question:
+        readable, _, _ = select.select(ours, (), ())
+        if helpers in readable:
+            started = [number for number in started if not os.waitpid(number, os.WNOHANG)[0]]
+            with helpers.accept()[0] as owner:
+                asked, descriptors = _received(owner)
+                if asked:  # it was not killed before
+                    started.append(_forked(asked, descriptors, ours, executable, owner))
+            continue
+        asked, descriptors = _received(asking)
+        if asked is None:
             return
-        asked = json.loads(question)
         if isinstance(asked, int):
             ended, status = os.waitpid(asked, os.WNOHANG)
             answer = os.waitstatus_to_exitcode(status) if ended else None
-        elif not (answer := os.fork()):
-            asking.close()
-            _become(asked["env"], Path(asked["folder"]), streams)
-            sys.argv[1:] = asked["words"]
-            runpy.run_module("palimpsest", run_name="__main__", alter_sys=True)
-        for descriptor in streams:
-            os.close(descriptor)
+        else:
+            answer = _forked(asked, descriptors, ours, executable)
         asking.sendall(f"{json.dumps(answer)}\n".encode())
+
+
+def _received(connection: socket.socket) -> tuple[Any, Sequence[int]]:
+    """What is asked, and the descriptors with it; None behind the last."""
+    question, descriptors, *_ = socket.recv_fds(connection, QUESTION_BYTES, DESCRIPTORS)
+    while question and not question.endswith(b"\n"):
+        question += connection.recv(QUESTION_BYTES)
+    return json.loads(question) if question else None, descriptors
+
+
+def _forked(
+    asked: Any,
+    descriptors: Sequence[int],
+    ours: Sequence[socket.socket],
+    executable: Path,
+    owner: socket.socket | None = None,
+) -> int:
+    """Fork a process that runs what is asked, and ends with its owner if it has one: its number."""
+    if number := os.fork():
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return number
+    for one in ours:
+        one.close()
+    if owner is not None:
+        owner = _ending_with(owner)
+    _become(asked["env"], Path(asked["folder"]), descriptors, asked["descriptors"])
+    module, *sys.argv[1:] = asked["words"]
+    if sys.platform == "linux" and (owner is not None or sys.argv[1:2] == ["serve"]):
+        sys.executable = str(executable)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    if owner is not None:
+        owner.sendall(b"0")
+    sys.exit()
+
+
+def _ending_with(owner: socket.socket) -> socket.socket:
+    """Be killed when the process at the other end ends; this end, out of the way."""
+    moved = socket.socket(fileno=fcntl(owner, F_DUPFD_CLOEXEC, HIGH))
+    owner.close()
+    fcntl(moved, F_SETOWN, os.getpid())
+    fcntl(moved, F_SETSIG, signal.SIGKILL)
+    fcntl(moved, F_SETFL, os.O_ASYNC)
+    if select.select((moved,), (), (), 0)[0]:  # it ended before we were to be told
+        os.kill(os.getpid(), signal.SIGKILL)
+    return moved
 
 
 def _load() -> None:
@@ -155,18 +233,28 @@ def _load() -> None:
     for name in LOADED_WHOLE:
         for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
             importlib.import_module(module.name)
+    for name in HELPERS:
+        importlib.import_module(name)
+        del sys.modules[name]  # each is to run as the main module; what it imports stays
     importlib.import_module("palimpsest.memory.tokens.counter").warm()
+    load = importlib.import_module("palimpsest.settings.load")
+    importlib.import_module("palimpsest.core.caller.client_table").read_signals(
+        load.read_yaml(load.shipped("clients.yaml"))
+    )
     gc.freeze()  # what nobody frees is not written to, and stays shared
 
 
-def _become(env: Mapping[str, str], folder: Path, streams: Sequence[int]) -> None:
-    """Take the environment, the folder and the streams of a new process."""
+def _become(env: Mapping[str, str], folder: Path, descriptors: Sequence[int], targets: Sequence[int]) -> None:
+    """Take the environment, the folder and the descriptors of a new process."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(env)
     os.chdir(folder)
-    for source, target in zip(streams, range(DESCRIPTORS), strict=True):
-        os.dup2(source, target)
+    sources = [fcntl(descriptor, F_DUPFD_CLOEXEC, HIGH) for descriptor in descriptors]  # none is overwritten by another
+    for descriptor in descriptors:
+        os.close(descriptor)
+    for source, target in zip(sources, targets, strict=True):
+        os.dup2(source, target, inheritable=target in STREAMS)
         os.close(source)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr] # so that a test sees what it waits for
@@ -174,4 +262,4 @@ def _become(env: Mapping[str, str], folder: Path, streams: Sequence[int]) -> Non
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of whoever runs the tests, which end it otherwise
-    main(socket.socket(fileno=int(sys.argv[1])))
+    main(socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2]))

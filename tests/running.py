@@ -33,7 +33,8 @@ from tests.fork_server import Forked, ForkServer
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
-TICK_SECONDS = 0.02  # between two looks
+TICK_SECONDS = 0.02  # between two looks, at least
+PAUSE = 0.05  # between two looks, by what was waited before
 PATIENCE_SECONDS = 120.0  # before a test that waits gives up; machines differ, results must not
 PORTS = range(20_000, 30_000)  # outgoing connections have those from 32,768 on
 DEADLINE_MS = 10_000.0  # of recall and commit; the default, 250, is met by a machine that does nothing else
@@ -51,12 +52,16 @@ T = TypeVar("T")
 
 
 def until(look: Callable[[], T | None], doing: str) -> T:
-    """The first true value of `look`; fails with `doing` when patience ends."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
+    """
+    The first true value of `look`; fails with `doing` when patience ends.
+
+    The longer it has waited, the less often it looks: a look costs what is waited for some of its processor time.
+    """
+    begun = time.monotonic()
+    while (waited := time.monotonic() - begun) < PATIENCE_SECONDS:
         if value := look():
             return value
-        time.sleep(TICK_SECONDS)
+        time.sleep(max(TICK_SECONDS, waited * PAUSE))
     raise AssertionError(f"gave up waiting for {doing}")
 
 

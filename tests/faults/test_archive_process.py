@@ -19,7 +19,7 @@ QUIET = ("", "calm", "nothing-relevant", "tool-loop", "pressure")
 
 
 @pytest.fixture
-def impatient(upstream: ScriptedUpstream, own_proxy: Proxy) -> Proxy:
+def impatient(upstream: ScriptedUpstream, own_proxy: Proxy, unforked: None) -> Proxy:
     upstream.script = lambda body: f"I have read message {len(body['messages'])} of this conversation."
     own_proxy.config.write_text(f"memory: {{deadline_ms: {DEADLINE_MS}}}\n")
     return own_proxy.start()

@@ -63,6 +63,7 @@ def without_vector(proxy: Proxy) -> int:
     return int(missing)
 
 
+@pytest.mark.usefixtures("unforked")
 def test_embedding_process_that_is_killed_is_started_again(talk: Conversation, upstream: ScriptedUpstream) -> None:
     proxy = talk.proxy
     (worker,) = workers(proxy)
@@ -75,6 +76,7 @@ def test_embedding_process_that_is_killed_is_started_again(talk: Conversation, u
     assert_restores(talk, upstream)
 
 
+@pytest.mark.usefixtures("unforked")
 def test_embedding_process_that_is_killed_again_and_again_stops_no_request_and_loses_no_passage(
     talk: Conversation, upstream: ScriptedUpstream
 ) -> None:

@@ -101,6 +101,7 @@ def test_what_is_asked_right_after_a_start_waits_for_the_model(tmp_path: Path, u
         assert turn.json["explain"]["lexical_only"] is False
 
 
+@pytest.mark.usefixtures("unforked")
 def test_what_was_just_said_is_found_by_its_meaning_though_nothing_is_indexed(
     own_proxy: Proxy, upstream: ScriptedUpstream
 ) -> None:
