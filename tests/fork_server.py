@@ -1,5 +1,5 @@
 """
-Processes of `python -m palimpsest` that begin with its modules and its tokens loaded, by forking one that has them.
+Processes of `python -m palimpsest` that begin with what it imports, compiles and loads, by forking one that has it.
 
 A server starts with five seconds of processor time, its other processes included, and with one to two like this; any
 other command with one and a half, and with a tenth. All else is as if Python had started anew: whatever sets more than
@@ -227,7 +227,7 @@ def _ending_with(owner: socket.socket) -> socket.socket:
 
 
 def _load() -> None:
-    """Import what commands and servers import, some of it late, and load the tokens."""
+    """Import what commands and servers import, some of it late, and compile and load what they keep."""
     for name in LOADED:
         importlib.import_module(name)
     for name in LOADED_WHOLE:
@@ -237,10 +237,7 @@ def _load() -> None:
         importlib.import_module(name)
         del sys.modules[name]  # each is to run as the main module; what it imports stays
     importlib.import_module("palimpsest.memory.tokens.counter").warm()
-    load = importlib.import_module("palimpsest.settings.load")
-    importlib.import_module("palimpsest.core.caller.client_table").read_signals(
-        load.read_yaml(load.shipped("clients.yaml"))
-    )
+    importlib.import_module("palimpsest.features.page.application").templates()
     gc.freeze()  # what nobody frees is not written to, and stays shared
 
 
