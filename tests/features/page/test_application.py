@@ -134,6 +134,15 @@ async def test_a_session_is_good_in_every_process_and_ends_with_its_token(house:
         assert (await other.ask("/memory/conversations", session))[0] == status
 
 
+async def test_of_several_tenants_one_is_chosen_to_search(home: House) -> None:
+    status, text = await home.ask("/memory/search", LOCAL)
+    found = re.findall(r'<option value="([^"]+)"( selected)?>', text)
+    assert status == 200 and len(found) == 2 and not any(selected for _, selected in found)
+    for tenant, _ in found:
+        status, text = await home.ask(f"/memory/search?q=port&tenant={tenant}", LOCAL)
+        assert (status, f'<option value="{tenant}" selected>' in text) == (200, True)
+
+
 async def test_an_empty_archive_can_be_searched_and_its_first_page_follows_what_comes(tmp_path: Path) -> None:
     database = Database(tmp_path / "empty.db")
     await database.open()

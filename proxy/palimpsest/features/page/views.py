@@ -96,6 +96,7 @@ VIEWS = (
         "/search",
         "search.html",
         (
+            Source("tenants", "/tenants"),
             Source("found", "/search", passes=(*PERIOD, "q", "user", "scope", "role", "conversation"), needs="q"),
             Source("waiting", "/reminders", passes=("tenant", "conversation"), needs="q"),
         ),
