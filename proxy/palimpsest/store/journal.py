@@ -254,19 +254,12 @@ class Journal:
         return next((Compacted(_block(row[1:8])[1], *row[8:]) for row in rows), None)
 
     async def tenants(self, conversation: str = "") -> list[str]:
-        """
-        Names of those to whom a conversation of this public id belongs, the newest first.
-
-        "": of all who have conversations; where nobody has, of those who may, having a key.
-        """
+        """Names of those who have a conversation of this id ("": any; or nobody has, all), the newest first."""
         rows = await self._database.read(
-            "SELECT name FROM tenant WHERE EXISTS"
-            " (SELECT 1 FROM conversation WHERE conversation.tenant = tenant.id AND ?1 IN ('', public))"
-            " ORDER BY id DESC",
+            "SELECT name FROM tenant WHERE EXISTS (SELECT 1 FROM conversation WHERE conversation.tenant = tenant.id"
+            " AND ?1 IN ('', public)) OR (?1 = '' AND NOT EXISTS (SELECT 1 FROM conversation)) ORDER BY id DESC",
             (conversation,),
         )
-        if not rows and not conversation:
-            rows = await self._database.read("SELECT name FROM tenant ORDER BY id DESC")
         return [name for (name,) in rows]
 
     async def request(self, tenant: str, conversation: str, number: int | None = None) -> tuple[Json, ...]:

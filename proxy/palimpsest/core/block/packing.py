@@ -196,17 +196,14 @@ def _least_chars(text: str, limit_chars: int) -> int:
 
 def stretch_around(text: str, best: str, limit_chars: int) -> tuple[int, int]:
     """
-    The part of a longer text to quote: so many characters around its best sentence.
-
-    It begins with a sentence if one begins there before the best one, or else at white space, and ends there.
+    The part of a longer text to quote: so many characters around its best sentence, from where one begins if it can be.
 
     Returns:
         Character offsets, start and stop; at most `limit_chars` apart.
 
     Source: CALMem, section 6.
     """
-    best = best.strip()
-    at = max(text.find(best), 0)
+    at = max(text.find(best := best.strip()), 0)
     start = max(0, min(at - max(limit_chars - len(best), 0) // 2, len(text) - limit_chars))
     if start > 0:
         begins = next((found.end() for found in _BEGINS.finditer(text, max(start - 2, 0), at)), None)

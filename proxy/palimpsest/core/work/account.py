@@ -138,7 +138,8 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     runs = runs_of(done)
     failed = open_failures(runs, texts)
     visible = "\n".join(seen)
-    holding = rules(said_by_user(lost, texts), visible)
+    said = (one for one, text in zip(lost, texts, strict=True) if text.role == "user")
+    holding = rules(((one.occurrence, one.text) for one in said), visible)
     texts = _without_solved(texts, done, [one for _, one in failed])
     room = chars - sum(line.chars for line in holding)
     plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
@@ -175,11 +176,6 @@ def _without_solved(
 def changed_files(done: Sequence[CallOutcome]) -> frozenset[str]:
     """The files that were created or edited."""
     return frozenset(one.call.what for one in done if one.call.act in (Act.CREATED, Act.EDITED))
-
-
-def said_by_user(lost: Sequence[LostMessage], texts: Sequence[LostText]) -> Iterator[tuple[int, str]]:
-    """Occurrence and text of the messages that the user wrote, and the client with them."""
-    return ((one.occurrence, one.text) for one, text in zip(lost, texts, strict=True) if text.role == "user")
 
 
 def heads_of(done: Sequence[CallOutcome], texts: Sequence[LostText]) -> list[str]:
@@ -236,12 +232,7 @@ def _typed(text: str) -> str:
 
 
 def _is_text_of_command(lost: Sequence[LostMessage], at: int) -> bool:
-    """
-    Whether a user's message is what a command of the client's stands for: written beforehand, for any work.
-
-    It follows the element that names the command, in the same message or the next one. Commands that the client runs
-    itself have a result there.
-    """
+    """Whether a user's message is what a command of the client's stands for: behind its name, where no result is."""
     named_in = next((back for back in (at, at - 1) if back >= 0 and lost[back].text.startswith(_COMMAND_TAGS)), None)
     if lost[at].role != "user" or named_in is None or _RESULT_TAG in lost[named_in].text:
         return False
@@ -378,7 +369,8 @@ def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText], changed:
     """Lines with the excerpts: one for each file, then one for what each role said."""
     groups: dict[tuple[str, str], list[Excerpt]] = {}
     for excerpt in taken:
-        label = "" if excerpt.head else PATHS if _is_path(excerpt.text) else _speaker(texts[excerpt.at])
+        is_path = " " not in excerpt.text and is_file(excerpt.text)
+        label = "" if excerpt.head else PATHS if is_path else _speaker(texts[excerpt.at])
         groups.setdefault((excerpt.head, label), []).append(excerpt)
     for (head, role), of in sorted(groups.items(), key=lambda group: not group[0][0]):
         said = JOINT.join(excerpt.text for excerpt in of)
@@ -386,11 +378,6 @@ def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText], changed:
         occurrences = tuple(texts[at].occurrence for at in places)
         label = role if not head else CHANGED if head in changed else READ
         yield AccountLine(label, f"{head}: {said}" if head else said, occurrences)
-
-
-def _is_path(text: str) -> bool:
-    """Whether an excerpt is a path and nothing else, as listings and searches print them."""
-    return " " not in text and is_file(text)
 
 
 def _speaker(text: LostText) -> str:

@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.core.work.account import (
-    FILE_ACTS,
-    LostMessage,
-    is_lasting,
-    open_failures,
-    runs_of,
-    said_by_user,
-    sorted_calls,
-)
+from palimpsest.core.work.account import FILE_ACTS, LostMessage, is_lasting, open_failures, runs_of, sorted_calls
 from palimpsest.core.work.calls import Act
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import AccountLine
@@ -78,5 +70,6 @@ def work_record(messages: Sequence[LostMessage]) -> WorkRecord:
         )
         for command, one in runs.items()
     ]
-    holding = rules(said_by_user(messages, texts), "")
+    said = (one for one, text in zip(messages, texts, strict=True) if text.role == "user")
+    holding = rules(((one.occurrence, one.text) for one in said), "")
     return WorkRecord([*files.values()][::-1], commands[::-1], plan, holding)

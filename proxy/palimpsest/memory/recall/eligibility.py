@@ -41,31 +41,26 @@ def without_rejected(table: PassageTable, query: Query, own: int, now: float) ->
     """
     Which passages are no answer that its user, it seems, has rejected: the message that it answers was soon sent again.
 
-    That is so where the message began its conversation, the user has said nothing more there, and this conversation
-    begins with it, or another one did after that. Most clients send no id, so that making a first answer again begins
-    another conversation. Of what was sent again in the past only lone answers count: what agents did stays known.
+    That is so where the message began its conversation, the user has said nothing more there, and this conversation or
+    a later one begins with it: most clients send no id, so an answer made again begins another one. Of what was sent
+    again in the past only lone answers count: what agents did stays known.
     """
     kept = np.ones(len(table), np.bool_)
     first = np.flatnonzero(table.before < 0)
     first = first[np.lexsort((table.created_at[first], table.fulls[first]))]  # attempts at one answer stand together
     fulls, at = table.fulls[first], table.created_at[first]
-    again_at = np.where(fulls == np.append(fulls[1:], 0), np.append(at[1:], np.inf), np.inf)
+    is_soon_again = (fulls == np.append(fulls[1:], 0)) & (np.append(at[1:], np.inf) - at < REPEAT_SECONDS)
     is_now = among(fulls, query.visible_fulls) & (now - at < REPEAT_SECONDS)
-    rejected = (is_now | (again_at - at < REPEAT_SECONDS)) & (table.conversations[first] != own)
-    first, is_now = first[rejected], is_now[rejected]
-    if not len(first):
-        return kept
-    order = np.argsort(table.conversations[first])
-    first, is_now = first[order], is_now[order]
-    conversations = table.conversations[first]
+    rejected = (is_now | is_soon_again) & (table.conversations[first] != own)
+    conversations, each = np.unique(table.conversations[first[rejected]], return_index=True)
+    first, is_now = first[rejected][each], is_now[rejected][each]
     rows = np.flatnonzero(np.isin(table.conversations, conversations))
     which = np.searchsorted(conversations, table.conversations[rows])
-    is_behind = table.occurrences[rows] > table.occurrences[first][which]
-    rows, which = rows[is_behind], which[is_behind]
-    messages = np.unique(np.stack((which, table.occurrences[rows])), axis=1)[0]
-    stays = (np.bincount(messages, minlength=len(first)) > 1) & ~is_now
-    stays[which[table.users[rows]]] = True
-    kept[rows[~stays[which]]] = False
+    is_behind = table.occurrences[rows] > table.occurrences[first[which]]
+    rows, which, last = rows[is_behind], which[is_behind], np.zeros(len(first), np.int64)
+    last[which] = table.occurrences[rows]
+    stays = table.users[rows] | ((table.occurrences[rows] != last[which]) & ~is_now[which])
+    kept[rows[~np.isin(which, which[stays])]] = False
     return kept
 
 

@@ -21,12 +21,9 @@ FROM numbers(?) AS asked INNER JOIN memory ON memory.id = asked.value
 JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
 JOIN turn ON turn.id = occurrence.turn
-WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?) AND NOT (
-    occurrence.position = turn.messages
-    AND EXISTS (SELECT 1 FROM turn AS again
-        WHERE again.parent = turn.id AND again.event = 'retry' AND again.ending = 'complete')
-    AND NOT EXISTS (SELECT 1 FROM turn AS further
-        WHERE further.parent = turn.id AND further.event NOT IN ('retry', 'edit')))
+WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?) AND NOT (occurrence.position = turn.messages
+    AND EXISTS (SELECT 1 FROM turn AS t WHERE t.parent = turn.id AND t.event = 'retry' AND t.ending = 'complete')
+    AND NOT EXISTS (SELECT 1 FROM turn AS t WHERE t.parent = turn.id AND t.event NOT IN ('retry', 'edit')))
 """
 NEWEST_TEXTS = """
 SELECT occurrence.id, occurrence.role, substr(content.text, 1, ?3)
