@@ -120,7 +120,7 @@ async def test_hostile_text_is_data_and_cannot_leave_its_line(house: House) -> N
     (fact,) = (await tools.remember(ANN, "project", "motto", hostile)).facts
     assert fact.value == " ".join(hostile.split())
     text = (await tools.recall(ANN)).text
-    assert text.count("palimpsest-memory>") == 2 and text.endswith("</palimpsest-memory>")
+    assert text.count("</palimpsest-memory>") == 1 and text.endswith("</palimpsest-memory>")
     assert "<|im_start|>" not in text and len(text.splitlines()) == 4
 
 
