@@ -22,8 +22,10 @@ JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
 JOIN turn ON turn.id = occurrence.turn
 WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?) AND NOT (occurrence.position = turn.messages
-    AND EXISTS (SELECT 1 FROM turn AS t WHERE t.parent = turn.id AND t.event = 'retry' AND t.ending = 'complete')
-    AND NOT EXISTS (SELECT 1 FROM turn AS t WHERE t.parent = turn.id AND t.event NOT IN ('retry', 'edit')))
+    AND EXISTS (SELECT 1 FROM turn AS t
+        WHERE t.tenant = turn.tenant AND t.parent = turn.id AND t.event = 'retry' AND t.ending = 'complete')
+    AND NOT EXISTS (SELECT 1 FROM turn AS t
+        WHERE t.tenant = turn.tenant AND t.parent = turn.id AND t.event NOT IN ('retry', 'edit')))
 """
 NEWEST_TEXTS = """
 SELECT occurrence.id, occurrence.role, substr(content.text, 1, ?3)
