@@ -39,9 +39,7 @@ SPARE_SHARE = 1 / 8  # of a full scope's room: its oldest passages go so many at
 USUAL_DIMENSIONS = 384  # for which that holds; of longer vectors so many fewer passages have room
 TABLE_PASSAGES = 20  # what a table costs by itself, in passages: 30 kB, however few it holds
 PATIENCE_SECONDS = 0.02  # for another question that reads on in the same scope: as a rule that takes 1 ms
-# Of the messages of a conversation's user, that begin with a name if names tell who speaks: of "Ann: ...", not of
-# "Update: the meeting was moved".
-LEAST_BEGUN = 0.6
+LEAST_BEGUN = 0.6  # of a user's messages begin with a name where that tells who speaks; "Update: ..." begins a few
 FIRST_PASSAGES = 256  # room of a new table; it doubles
 
 PASSAGE = np.dtype(
