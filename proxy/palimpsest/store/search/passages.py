@@ -17,15 +17,15 @@ TEXTS = """
 SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
     substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
     memory.start, memory.stop, memory.tags
-FROM numbers(?) AS asked INNER JOIN memory ON memory.id = asked.value
+FROM numbers(?1) AS asked INNER JOIN memory ON memory.id = asked.value
 JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
 JOIN turn ON turn.id = occurrence.turn
-WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?) AND NOT (occurrence.position = turn.messages
-    AND EXISTS (SELECT 1 FROM turn AS t
-        WHERE t.tenant = turn.tenant AND t.parent = turn.id AND t.event = 'retry' AND t.ending = 'complete')
-    AND NOT EXISTS (SELECT 1 FROM turn AS t
-        WHERE t.tenant = turn.tenant AND t.parent = turn.id AND t.event NOT IN ('retry', 'edit')))
+WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?2) AND NOT (occurrence.position = turn.messages
+    AND EXISTS (SELECT 1 FROM turn AS t WHERE t.tenant = (SELECT id FROM tenant WHERE name = ?2)
+        AND t.parent = turn.id AND t.event = 'retry' AND t.ending = 'complete')
+    AND NOT EXISTS (SELECT 1 FROM turn AS t WHERE t.tenant = (SELECT id FROM tenant WHERE name = ?2)
+        AND t.parent = turn.id AND t.event NOT IN ('retry', 'edit')))
 """
 NEWEST_TEXTS = """
 SELECT occurrence.id, occurrence.role, substr(content.text, 1, ?3)
