@@ -254,7 +254,7 @@ class Journal:
         return next((Compacted(_block(row[1:8])[1], *row[8:]) for row in rows), None)
 
     async def tenants(self, conversation: str = "") -> list[str]:
-        """Names of those who have a conversation of this id ("": any; or nobody has, all), the newest first."""
+        """Names of those who have a conversation of this id ("": any, or all where nobody has one), newest first."""
         rows = await self._database.read(
             "SELECT name FROM tenant WHERE EXISTS (SELECT 1 FROM conversation WHERE conversation.tenant = tenant.id"
             " AND ?1 IN ('', public)) OR (?1 = '' AND NOT EXISTS (SELECT 1 FROM conversation)) ORDER BY id DESC",
