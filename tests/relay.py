@@ -17,7 +17,7 @@ class Relay:
     Counts of all connections through it.
 
     A round trip is counted where a client says something after the server has answered: what it says before that, it
-    said without waiting.
+    said without waiting. An answer that is delayed leaves it the time to say so, however busy the machine.
     """
 
     def __init__(self, port: int) -> None:
@@ -62,7 +62,6 @@ class _Link:
                 if self._waits:
                     self._waits = False
                     self._relay.round_trips += 1
-                    time.sleep(self._relay.delay_seconds)
                 self._count(chunk)
                 self._server.sendall(chunk)
         self._close()
@@ -70,7 +69,9 @@ class _Link:
     def _answer(self) -> None:
         with suppress(OSError):
             while chunk := self._server.recv(CHUNK_BYTES):
-                self._waits = True
+                if not self._waits:
+                    time.sleep(self._relay.delay_seconds)
+                    self._waits = True
                 self._client.sendall(chunk)
         self._close()
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 MOST_ROUND_TRIPS = 2  # of a turn, written in one transaction
 MOST_STATEMENTS = 8  # of it, beside BEGIN and COMMIT
 MOST_OF_RECALL = 5  # scope, passages that hold words of the question, texts; then those that hold words of these, texts
-TRIES = 3  # what is sent without waiting counts as a round trip where it reaches the relay late, on a busy machine
+DELAY_SECONDS = 0.05  # of each answer: on a busy machine as well, what is sent without waiting is sent before it comes
 MOST_OF_ACCOUNT = 3  # of lost work, looked up meanwhile: its scope, its passages, their texts
 SAID = {"acme": "The lamp of hall nine is broken.", "globex": "The quay is closed on Sundays."}  # by tenant
 WORDS = "SELECT text FROM content ORDER BY id"
@@ -65,6 +65,7 @@ async def relayed_database(server: Server) -> AsyncIterator[tuple[Database, Rela
         await database.open()
         try:
             await asyncio.gather(*(database.ask(lambda ask: all_read.wait(PATIENCE_SECONDS)) for _ in range(READERS)))
+            relay.delay_seconds = DELAY_SECONDS
             yield database, relay
         finally:
             await database.close()
@@ -105,13 +106,10 @@ async def test_a_restore_takes_few_round_trips_whether_its_scope_is_known_or_not
         await past.index()
         await database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
 
-        async def recalled(question: str, recall: Recall, most: int, tries: int = 1, **more: Any) -> list[Candidate]:
-            trips: list[int] = []
-            for _ in range(tries):
-                before = relay.round_trips
-                found = await recall.recall(Query("acme", "c-1", question, lost=lost, **more), 100)
-                trips.append(relay.round_trips - before)
-            assert 0 < min(trips) <= most
+        async def recalled(question: str, recall: Recall, most: int, **more: Any) -> list[Candidate]:
+            before = relay.round_trips
+            found = await recall.recall(Query("acme", "c-1", question, lost=lost, **more), 100)
+            assert 0 < relay.round_trips - before <= most
             assert (found.account is not None) is bool(more)
             return [one for one in found.candidates if one.signals.get("update", (0, 0.0))[1]]
 
@@ -119,7 +117,7 @@ async def test_a_restore_takes_few_round_trips_whether_its_scope_is_known_or_not
         for _ in range(2):
             assert await recalled("On which port is Postgres?", recall, MOST_OF_RECALL)
         most = MOST_OF_RECALL + MOST_OF_ACCOUNT
-        await recalled("On which port is Postgres?", recall, most, TRIES, account_chars=2000)
+        await recalled("On which port is Postgres?", recall, most, account_chars=2000)
 
 
 async def test_rows_are_written_once_each_and_in_order_however_many_there_are(server: Server) -> None:
