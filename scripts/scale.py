@@ -3,6 +3,7 @@ How the store behaves when it is large, with text of conversations that people h
 
     .venv/bin/python -m scripts.scale ../shared/data/locomo 128        # copies of 20 tenants on PostgreSQL
     .venv/bin/python -m scripts.scale ../shared/data/locomo --cold 1000 10000  # first reads of scopes, on both engines
+    .venv/bin/python -m scripts.scale ../shared/data/locomo --migrate 5000     # so many turns to the server, and back
 
 Needs Debian's postgresql-15. Tenants are written as the proxy writes them, and their rows are copied, with ids of their
 own, as often as is said: 19 small tenants and a large one. What a copied head lists still names the rows it is a copy
@@ -12,6 +13,7 @@ of. Vectors are made of words, without a model.
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -81,10 +83,10 @@ ORDER BY 2 DESC LIMIT 8
 
 
 @asynccontextmanager
-async def archived(url: str) -> AsyncIterator[Archive]:
-    """An archive on a database of a server; "": in a file."""
+async def archived(url: str, data: Path | None = None) -> AsyncIterator[Archive]:
+    """An archive on a database of a server; "": in a file, of this folder or one that goes with it."""
     with TemporaryDirectory() as folder:
-        policy = Policy.model_validate({"data": folder, "store": {"url": url}})
+        policy = Policy.model_validate({"data": data or folder, "store": {"url": url}})
         archive = Archive(policy, Metrics(), WordEmbedder())
         await archive.database.open()
         try:
@@ -221,12 +223,37 @@ async def read_first(archive: Archive, scope: Scope, _: int) -> None:
     await archive.database.ask(lambda ask: tables.table(ask, scope))
 
 
+async def fill(folder: Path, turns: int, texts: Callable[[], str]) -> None:
+    async with archived("", folder) as archive:
+        await say(archive, "t-0", turns, texts)
+        indexer = archive.indexer()
+        while await indexer.index_batch():
+            pass
+
+
+def migrate(server: Server, turns: int, texts: Callable[[], str]) -> None:
+    """How long the command takes there and back, with what it compares."""
+    with TemporaryDirectory() as folder:
+        here, url, back = Path(folder) / "here", server.new_database(), Path(folder) / "back"
+        here.mkdir()
+        asyncio.run(fill(here, turns, texts))
+        for source, target in ((here, url), (url, back)):
+            began = time.monotonic()
+            command = [sys.executable, "-m", "palimpsest", "migrate", "--data", str(here)]
+            command += ["--from", str(source), "--to", str(target)]
+            subprocess.run(command, check=True)
+            seconds = time.monotonic() - began
+            told(f"{turns:,} turns in {seconds:.1f} s, {turns / seconds:.0f} a second")
+
+
 def main() -> None:
     conversations = read(Path(sys.argv[1]))
     texts = cycle([said.text for conversation in conversations for said in conversation.messages])
     questions = [question.text for conversation in conversations for question in conversation.questions]
     with running_server() as server:
-        if "--cold" in sys.argv:
+        if "--migrate" in sys.argv:
+            migrate(server, int(sys.argv[3]), lambda: next(texts))
+        elif "--cold" in sys.argv:
             sizes = [int(size) for size in sys.argv[3:]]
             asyncio.run(cold("", sizes, lambda: next(texts), lambda: 0.0))
             others = partial(processor_seconds, server.processes()[0])
