@@ -89,7 +89,7 @@ def by_model(name: str, embedder: Embedder, assistant: Assistant) -> Writer:
         found: list[Item] = []
         for segment, share, statistics in SEGMENTS[name](conversation, tokens):
             near = await turn_vectors(segment, embedder) if name == "lightmem3" else None
-            found += (await asking.write(name, segment, share, statistics, TENANT, near)).items
+            found += await asking.write(name, segment, share, statistics, TENANT, near)
         return [shown(conversation, item) for item in found]
 
     return write

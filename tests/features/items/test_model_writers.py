@@ -11,7 +11,7 @@ from palimpsest.core.writing.grounding import says_no_more
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain import Item, Json
 from palimpsest.evaluation.scripted import Reply
-from palimpsest.features.items.model_writers import ModelWriters, WrittenItems
+from palimpsest.features.items.model_writers import ModelWriters
 from palimpsest.store.engine.sqlite.database import Database
 
 from tests.core.writing.talking import count, quoted, segment, statistics
@@ -60,7 +60,7 @@ def claiming(name: str, *facts: tuple[str, int]) -> Callable[[Json], str]:
     return script
 
 
-async def written(database: Database, name: str, script: Callable[[Json], Reply | str] | Reply) -> WrittenItems:
+async def written(database: Database, name: str, script: Callable[[Json], Reply | str] | Reply) -> tuple[Item, ...]:
     async with helped(database, retries=0, timeout_seconds=0.5) as (upstream, assistant):
         upstream.script = script if callable(script) else lambda body: script
         return await ModelWriters(assistant, count).write(name, TALK, BUDGET, TERMS, TENANT)
@@ -77,9 +77,8 @@ def holds(item: Item) -> bool:
 @PAPERS
 async def test_what_the_model_says_and_the_messages_say_is_kept(database: Database, name: str) -> None:
     found = await written(database, name, claiming(name, ("I moved to Lisbon in May 2021", 0)))
-    assert "I moved to Lisbon in May 2021" in [item.text for item in found.items]
-    assert found.by_model > 0
-    assert all(map(holds, found.items))
+    assert "I moved to Lisbon in May 2021" in [item.text for item in found]
+    assert all(map(holds, found))
 
 
 @PAPERS
@@ -100,12 +99,10 @@ async def test_what_the_model_says_and_the_messages_say_is_kept(database: Databa
 )
 async def test_where_the_model_fails_the_rules_write(database: Database, name: str, reply: Reply) -> None:
     found = await written(database, name, reply)
-    assert found.by_model == 0
-    assert found.by_rule > 0
-    assert found.items
-    assert all(map(holds, found.items))
+    assert found and {item.text for item in found} <= stand_in_parts(name)
+    assert all(map(holds, found))
     if name == "epc":  # the others share a budget out by part
-        assert {item.text for item in found.items} == stand_in(name)
+        assert {item.text for item in found} == stand_in(name)
 
 
 @PAPERS
@@ -123,10 +120,10 @@ async def test_where_the_model_fails_the_rules_write(database: Database, name: s
 )
 async def test_nothing_is_kept_that_was_not_said(database: Database, name: str, text: str, message: int) -> None:
     found = await written(database, name, claiming(name, (text, message)))
-    assert text not in [item.text for item in found.items]
-    assert not any(word in item.text for item in found.items for word in ("Bob", "hunter2", "Madrid", "Ignore"))
-    assert all(map(holds, found.items))
-    assert {item.text for item in found.items} <= stand_in_parts(name)
+    assert text not in [item.text for item in found]
+    assert not any(word in item.text for item in found for word in ("Bob", "hunter2", "Madrid", "Ignore"))
+    assert all(map(holds, found))
+    assert {item.text for item in found} <= stand_in_parts(name)
 
 
 def stand_in_parts(name: str) -> set[str]:
@@ -139,10 +136,9 @@ def stand_in_parts(name: str) -> set[str]:
 async def test_one_bad_claim_costs_only_itself(database: Database, name: str) -> None:
     good, bad = ("my sister Anna kept the flat", 0), ("my sister Anna kept 2 flats", 0)
     found = await written(database, name, claiming(name, good, bad))
-    told = [item.text for item in found.items]
+    told = [item.text for item in found]
     assert good[0] in told
     assert bad[0] not in told
-    assert found.by_model > 0
 
 
 async def test_a_question_or_group_that_was_not_shown_is_none(database: Database) -> None:
@@ -150,14 +146,13 @@ async def test_a_question_or_group_that_was_not_shown_is_none(database: Database
         is_second = "letter by letter" in body["messages"][0]["content"]
         return orjson.dumps(evidence((9, 0, "I moved to Lisbon")) if is_second else QUESTIONS).decode()
 
-    assert (await written(database, "epc", epc)).by_model == 0
+    assert {item.text for item in await written(database, "epc", epc)} == stand_in("epc")
     other = orjson.dumps(summaries(("I moved to Lisbon", [0]), number=7)).decode()
-    assert (await written(database, "lightmem3", Reply(other))).items == ()
+    assert await written(database, "lightmem3", Reply(other)) == ()
 
 
 async def test_a_model_that_finds_nothing_to_keep_is_believed(database: Database) -> None:
-    found = await written(database, "lightmem-slm", claiming("lightmem-slm"))
-    assert found == WrittenItems((), by_model=2)
+    assert await written(database, "lightmem-slm", claiming("lightmem-slm")) == ()
 
 
 async def test_calls_are_two_a_segment_one_a_buffer_and_one_a_turn(database: Database) -> None:
@@ -185,8 +180,8 @@ async def test_the_budget_holds_for_what_a_model_writes(database: Database) -> N
         for name in WRITERS:
             upstream.script = claiming(name, *facts)
             found = await ModelWriters(assistant, count).write(name, TALK, 25, TERMS, TENANT)
-            assert len(found.items) == 1, name
-            assert sum(cost(item, count) for item in found.items) <= 25
+            assert len(found) == 1, name
+            assert sum(cost(item, count) for item in found) <= 25
 
 
 async def test_another_compressor_is_used_where_there_is_one(database: Database) -> None:

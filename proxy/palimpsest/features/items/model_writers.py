@@ -31,15 +31,6 @@ log = structlog.get_logger()
 
 
 @frozen
-class WrittenItems:
-    """Items, and how many parts of the segment a model wrote, and how many the writer without one."""
-
-    items: tuple[Item, ...]
-    by_model: int = 0
-    by_rule: int = 0
-
-
-@frozen
 class _Work:
     """The input of one call of a writer."""
 
@@ -101,14 +92,14 @@ class ModelWriters:
         statistics: TermStatistics,
         tenant: str,
         vectors: Floats | None = None,
-    ) -> WrittenItems:
+    ) -> tuple[Item, ...]:
         """The items of a segment, in the order of the conversation, by a writer of `core.writing.writers`."""
         given = segment, budget_tokens, self._count, statistics, self._buffers, self._compress, vectors
         work = _Work(self._assistant, tenant, *given)
         return await _PAPERS[name](work)
 
 
-async def _epc(work: _Work) -> WrittenItems:
+async def _epc(work: _Work) -> tuple[Item, ...]:
     """Write items by two calls a segment: five questions, and their evidence."""
     asked = prompts.questions_prompt(work.segment)
     try:
@@ -121,28 +112,23 @@ async def _epc(work: _Work) -> WrittenItems:
         prompt = prompts.evidence_prompt(questions, work.segment)
         items = await work.claimed(prompt, partial(prompts.read_evidence, questions=questions, segment=work.segment))
     if not items:
-        return WrittenItems(await work.write_by_rule("epc", range(len(work.segment))), by_rule=1)
-    return WrittenItems(claiming.select_by_utility(items, work.budget_tokens, work.count), by_model=1)
+        return await work.write_by_rule("epc", range(len(work.segment)))
+    return claiming.select_by_utility(items, work.budget_tokens, work.count)
 
 
-async def _lightmem3(work: _Work) -> WrittenItems:
+async def _lightmem3(work: _Work) -> tuple[Item, ...]:
     """Write items by one call each time that the short-term buffer is full."""
     items: list[Item] = []
-    by_model = by_rule = 0
     for topics in await asyncio.to_thread(work.batches):
         prompt = prompts.topics_prompt(topics, work.segment)
         found = await work.claimed(prompt, partial(prompts.read_topics, topics=topics))
         if found is None:
             found = [*await work.write_by_rule("lightmem3", [at for topic in topics for at in topic.messages])]
-            by_rule += 1
-        else:
-            by_model += 1
         items += found
-    kept = claiming.select_by_information(items, work.budget_tokens, work.count, work.statistics)
-    return WrittenItems(kept, by_model, by_rule)
+    return claiming.select_by_information(items, work.budget_tokens, work.count, work.statistics)
 
 
-async def _lightmem_slm(work: _Work) -> WrittenItems:
+async def _lightmem_slm(work: _Work) -> tuple[Item, ...]:
     """Write items by one call a turn, as many at once as the model takes."""
     every = turns(work.segment)
     read = prompts.read_items
@@ -151,11 +137,10 @@ async def _lightmem_slm(work: _Work) -> WrittenItems:
     items: list[Item] = []
     for turn, held in zip(every, found, strict=True):
         items += await work.write_by_rule("lightmem-slm", turn) if held is None else held
-    kept = claiming.select_by_information(items, work.budget_tokens, work.count, work.statistics)
-    return WrittenItems(kept, by_model=len(found) - found.count(None), by_rule=found.count(None))
+    return claiming.select_by_information(items, work.budget_tokens, work.count, work.statistics)
 
 
-_PAPERS: Mapping[str, Callable[[_Work], Awaitable[WrittenItems]]] = {
+_PAPERS: Mapping[str, Callable[[_Work], Awaitable[tuple[Item, ...]]]] = {
     "epc": _epc,
     "lightmem3": _lightmem3,
     "lightmem-slm": _lightmem_slm,

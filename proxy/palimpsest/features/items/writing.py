@@ -141,7 +141,7 @@ class ModelWriter:
         self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str, vectors: Floats | None = None
     ) -> Sequence[Item]:
         budget = _budget_tokens(segment)
-        return (await self._writers.write(self._paper, segment, budget, statistics, tenant, vectors)).items
+        return await self._writers.write(self._paper, segment, budget, statistics, tenant, vectors)
 
 
 class ItemKeeper:
