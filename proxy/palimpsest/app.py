@@ -83,7 +83,6 @@ log = structlog.get_logger()
 def create_app(
     policy: Policy | None = None,
     environment: Mapping[str, str] = os.environ,
-    source: Source | None = None,
     tracer: Tracer | None = None,
     archives_apart: bool = False,
 ) -> ASGIApp:
@@ -93,7 +92,6 @@ def create_app(
     Args:
         policy: None: what file and environment say.
         environment: holds the keys and tokens that the policy names.
-        source: what the policy is read from anew; None: what the start handed over.
         tracer: None: the one that the environment asks for, if it does.
         archives_apart: whether turns are written and indexed by a process of its own, which requests do not feel.
 
@@ -103,7 +101,7 @@ def create_app(
     return _Proxy(
         policy or load.handed_over(environment),
         environment,
-        source or handed_over_source(environment),
+        handed_over_source(environment),
         tracer or tracer_of(environment),
         archives_apart,
     ).application()

@@ -29,7 +29,7 @@ from palimpsest.domain.blocks import (
     Compacted,
     StoredBlock,
 )
-from palimpsest.domain.costs import ASSIST_ROLES, AssistRole, Cost, Rebuild, Usage
+from palimpsest.domain.costs import AssistRole, Cost, Rebuild, Usage
 from palimpsest.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier
 from palimpsest.domain.facts import (
     NO_LONGER,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal, get_args
+from typing import Literal
 
 from palimpsest.domain.blocks import Added
 from palimpsest.domain.frozen import frozen
 
 AssistRole = Literal["controller", "selector", "writer", "consolidator"]
 """Plans what to look for; chooses among what was found; writes memory entries; tidies what is written."""
-
-ASSIST_ROLES: tuple[AssistRole, ...] = get_args(AssistRole)
 
 
 class Rebuild(StrEnum):

@@ -11,17 +11,6 @@ T = TypeVar("T")
 CACHES: list[_lru_cache_wrapper[Any]] = []
 """Of all modules that are imported."""
 
-OBJECTS_OF_WORDS = frozenset(
-    {
-        "palimpsest.memory.embedding.embedder.LocalEmbedder",
-        "palimpsest.memory.index.item_keys.ItemKeys",
-        "palimpsest.memory.index.passage_tables.PassageTables",
-        "palimpsest.memory.archive.Archive",
-        "palimpsest.memory.request.recent_readings.RecentReadings",
-    }
-)
-"""Classes whose objects keep words too: `forget_words` is given the `forget` of each."""
-
 
 def word_cache(entries: int) -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
     """Decorate a function of texts as `functools.lru_cache` does, so that `forget_words` can clear it."""

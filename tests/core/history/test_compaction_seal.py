@@ -29,7 +29,7 @@ def code(text: str, now: float = MADE_AT, key: bytes = KEY) -> str:
 
 
 def test_it_names_its_turn_as_long_as_it_is_good() -> None:
-    read = CompactionSeal(TURN, int(MADE_AT), int(MADE_AT + GOOD_SECONDS))
+    read = CompactionSeal(TURN, int(MADE_AT))
     assert SEALED.startswith(PREFIX)
     assert unseal(SEALED, MADE_AT, KEY) == unseal(SEALED, MADE_AT + GOOD_SECONDS, KEY) == read
     assert code(SEALED, MADE_AT + GOOD_SECONDS + 1) == "compaction_item_expired"
@@ -66,4 +66,4 @@ def sealed_as(version: int) -> str:
 
 
 def test_the_latest_day_that_can_be_written_is_no_error() -> None:
-    assert unseal(seal(TURN, MADE_AT, 1e12, KEY), MADE_AT, KEY).good_until == 2**32 - 1
+    assert unseal(seal(TURN, MADE_AT, 1e12, KEY), 2**32 - 1, KEY).turn == TURN

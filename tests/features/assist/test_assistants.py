@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import get_args
 
 import pytest
-from palimpsest.domain import ASSIST_ROLES
+from palimpsest.domain import AssistRole
 from palimpsest.domain.errors import AssistFault
 from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.load import validated
@@ -17,7 +18,7 @@ from tests.features.assist.helping import BLUE, PROMPT, TENANT, AssistTally, ass
 
 async def test_without_a_model_there_is_no_assistant_in_any_role(database: Database) -> None:
     async with assistants_of(validated({}), database) as assistants:
-        assert [assistants.of(role) for role in ASSIST_ROLES] == [None] * len(ASSIST_ROLES)
+        assert {assistants.of(role) for role in get_args(AssistRole)} == {None}
         assert assistants.trouble == ""
     assert await database.read("SELECT * FROM assist_usage") == []
 

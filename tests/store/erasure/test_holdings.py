@@ -11,7 +11,7 @@ from pathlib import Path
 
 import palimpsest
 import pytest
-from palimpsest.domain.word_cache import CACHES, OBJECTS_OF_WORDS
+from palimpsest.domain.word_cache import CACHES
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure.holdings import DERIVED, FINGERPRINTS, FULL_TEXT, PLAIN, WORDS
 
@@ -81,6 +81,16 @@ def test_every_function_that_remembers_says_whether_it_remembers_words() -> None
     names = {name for name in others if name.startswith("palimpsest.")}
     assert len(CACHES) > 10
     assert names == CACHES_WITHOUT_WORDS
+
+
+# Classes whose objects keep words: `forget_words` is given the `forget` of each.
+OBJECTS_OF_WORDS = {
+    "palimpsest.memory.embedding.embedder.LocalEmbedder",
+    "palimpsest.memory.index.item_keys.ItemKeys",
+    "palimpsest.memory.index.passage_tables.PassageTables",
+    "palimpsest.memory.archive.Archive",
+    "palimpsest.memory.request.recent_readings.RecentReadings",
+}
 
 
 def test_every_class_whose_objects_remember_words_is_declared() -> None:

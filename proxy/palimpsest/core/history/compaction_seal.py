@@ -26,11 +26,10 @@ _LAST_SECOND = 2**32 - 1
 
 @frozen
 class CompactionSeal:
-    """What a sealed reference says; times in Unix seconds."""
+    """What a sealed reference says, and when it was made, in Unix seconds."""
 
     turn: str
     made_at: int
-    good_until: int
 
 
 def seal(turn: str, now: float, good_seconds: float, key: bytes) -> str:
@@ -73,7 +72,7 @@ def unseal(text: str, now: float, key: bytes) -> CompactionSeal:
             "session",
             "compaction_item_expired",
         )
-    return CompactionSeal(TURN_PREFIX + number.hex(), made_at, good_until)
+    return CompactionSeal(TURN_PREFIX + number.hex(), made_at)
 
 
 def _tag(fields: bytes, key: bytes) -> bytes:

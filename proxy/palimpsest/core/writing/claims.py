@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.writing.clauses import clauses, is_order
 from palimpsest.core.writing.cues import cues
-from palimpsest.core.writing.entries import PAPER, Count, Weights, cost
+from palimpsest.core.writing.entries import PAPER, Count, cost
 from palimpsest.core.writing.grounding import says_no_more, source_spans
 from palimpsest.core.writing.information import TermStatistics
 from palimpsest.core.writing.topics import label
@@ -66,9 +66,7 @@ def select_by_information(
     return in_order(kept)
 
 
-def select_by_utility(
-    items: Sequence[Item], budget_tokens: int, count: Count, weights: Weights = PAPER
-) -> tuple[Item, ...]:
+def select_by_utility(items: Sequence[Item], budget_tokens: int, count: Count) -> tuple[Item, ...]:
     """
     Select items by u(e) of WhenLoss (equation 5) until the budget is full, in order of the conversation.
 
@@ -84,7 +82,7 @@ def select_by_utility(
     said: set[str] = set()
     kept: list[Item] = []
     while merged:
-        best = max(merged, key=lambda row: _utility(row[0], row[1], said, weights))
+        best = max(merged, key=lambda row: _utility(row[0], row[1], said))
         merged.remove(best)
         tokens = cost(best[0], count)
         if tokens <= budget_tokens:
@@ -99,12 +97,12 @@ def in_order(items: Sequence[Item]) -> tuple[Item, ...]:
     return tuple(sorted(items, key=lambda item: (item.sources[0].occurrence, item.sources[0].start)))
 
 
-def _utility(item: Item, coverage: int, said: set[str], weights: Weights) -> float:
+def _utility(item: Item, coverage: int, said: set[str]) -> float:
     """Utility u(e) of an item, given the terms of the items that were selected before it."""
     words = item.text.split()
     terms = set(query_terms(item.text))
     specificity = min(1.0, sum(len(cue.text.split()) for cue in cues(item.text)) / len(words))
-    return weights.utility(coverage, specificity, len(terms & said) / max(len(terms), 1))
+    return PAPER.utility(coverage, specificity, len(terms & said) / max(len(terms), 1))
 
 
 def _overlap(a: Sequence[Span], b: Sequence[Span]) -> bool:

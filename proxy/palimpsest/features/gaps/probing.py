@@ -169,7 +169,7 @@ class Prober:
                 try:
                     if self._clock() - (await self.live()).until >= pause:
                         tried_at = monotonic()
-                        await traffic.run_beside(self._round(count, traffic, counts))
+                        await traffic.run_beside(self._round(count, counts))
                 except MemoryFault as fault:  # the store says so itself
                     log.warning("memory could not be probed now", reason=str(fault))
             await asyncio.sleep(min(self._look_seconds, pause) * random.uniform(0.5, 1.5))  # workers start together
@@ -189,7 +189,7 @@ class Prober:
         now = self._clock()
         return estimate(stages, now, now)
 
-    async def _round(self, count: int, traffic: Traffic, counts: Counts) -> None:
+    async def _round(self, count: int, counts: Counts) -> None:
         """Make probes of one scope, store what became of each, and set the metrics."""
         async for stage in self._stages(count):
             await self._database.transact(functools.partial(save, at=self._clock(), stage=stage), nobody)

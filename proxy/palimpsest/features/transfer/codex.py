@@ -45,12 +45,10 @@ class Session:
         self._said: list[Json] = []  # items of one answer
         self._said_at = 0.0
         self._place = ""  # where the conversation stands
-        self._lines = 0
         self._resets = False
 
     def take(self, value: Any) -> None:
         """Take the next line of the file; `WireError`: it is none that this program writes."""
-        self._lines += 1
         if not isinstance(value, dict):
             raise WireError("not a line of a session")
         kind, at = value.get("type"), seconds(value.get("timestamp"))
