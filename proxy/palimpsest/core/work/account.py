@@ -138,8 +138,7 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     runs = runs_of(done)
     failed = open_failures(runs, texts)
     visible = "\n".join(seen)
-    said = (one for one, text in zip(lost, texts, strict=True) if text.role == "user")
-    holding = rules(((one.occurrence, one.text) for one in said), visible)
+    holding = rules(texts_of_user(lost, texts), visible)
     texts = _without_solved(texts, done, [one for _, one in failed])
     room = chars - sum(line.chars for line in holding)
     plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
@@ -223,6 +222,11 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
                 one = CallOutcome(replace(change, text=one.call.text), one.at)
             done[place] = _finished(one, at, result)
     return texts, done
+
+
+def texts_of_user(lost: Sequence[LostMessage], texts: Sequence[LostText]) -> Iterator[tuple[int, str]]:
+    """Occurrence and text of each message of the user, as it is stored; `texts` are those of `sorted_calls`."""
+    return ((one.occurrence, one.text) for one, text in zip(lost, texts, strict=True) if text.role == "user")
 
 
 def _typed(text: str) -> str:

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.core.work.account import FILE_ACTS, LostMessage, is_lasting, open_failures, runs_of, sorted_calls
+from palimpsest.core.work.account import (
+    FILE_ACTS,
+    LostMessage,
+    is_lasting,
+    open_failures,
+    runs_of,
+    sorted_calls,
+    texts_of_user,
+)
 from palimpsest.core.work.calls import Act
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import AccountLine
@@ -70,6 +78,5 @@ def work_record(messages: Sequence[LostMessage]) -> WorkRecord:
         )
         for command, one in runs.items()
     ]
-    said = (one for one, text in zip(messages, texts, strict=True) if text.role == "user")
-    holding = rules(((one.occurrence, one.text) for one in said), "")
+    holding = rules(texts_of_user(messages, texts), "")
     return WorkRecord([*files.values()][::-1], commands[::-1], plan, holding)
