@@ -203,7 +203,8 @@ def stretch_around(text: str, best: str, limit_chars: int) -> tuple[int, int]:
 
     Source: CALMem, section 6.
     """
-    at = max(text.find(best := best.strip()), 0)
+    best = best.strip()
+    at = max(text.find(best), 0)
     start = max(0, min(at - max(limit_chars - len(best), 0) // 2, len(text) - limit_chars))
     if start > 0:
         begins = next((found.end() for found in _BEGINS.finditer(text, max(start - 2, 0), at)), None)
