@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from palimpsest.memory.recording.archive_frames import Begin, pack, plain
+from palimpsest.memory.recording.archive_frames import Begin, pack, plain_policy
 from palimpsest.settings.policy import Policy
 
 ROOT = Path(__file__).parent.parent
@@ -253,7 +253,7 @@ def test_importing_loads_nothing_slow(module: str) -> None:
 
 def test_the_archive_process_takes_what_it_goes_by_without_importing_pydantic() -> None:
     """It starts with each server, and again where it died; a third of its start would go into reading settings."""
-    begin = pack(Begin(plain(Policy(data=Path("data"))), b"secret"))
+    begin = pack(Begin(plain_policy(Policy(data=Path("data"))), b"secret"))
     look = "sys.stdout.write(str(sorted({'pydantic', 'yaml'} & set(sys.modules))))"
     program = "import sys\nfrom palimpsest.memory.recording import archive_frames, archive_worker\n"
     assert run(f"{program}archive_frames.unpack({begin!r})\n{look}", path=ROOT / "proxy", cwd=ROOT) == "[]"

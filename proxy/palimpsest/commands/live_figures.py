@@ -158,4 +158,5 @@ def percentile_ms(counts: Mapping[float, float], share: float) -> float | None:
 
 
 def _share(part: float, whole: float) -> float | None:
+    """The part's share of the whole, 0..1; None: the whole is 0."""
     return round(part / whole, 4) if whole else None

@@ -62,6 +62,7 @@ class Room:
         self.taken += 1
 
     def enter(self, guest: Guest) -> None:
+        """A connection is served; while it waits for a request it may be closed to make room."""
         self._guests.add(guest)
 
     def leave(self, guest: Guest | None) -> None:

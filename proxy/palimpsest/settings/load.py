@@ -190,7 +190,7 @@ def admin_token(environment: Mapping[str, str]) -> str | None:
 
 
 def server_key(policy: Policy, environment: Mapping[str, str]) -> str:
-    """The key for the machine that keeps the memory, "" where none is set; raises as `admin_token`."""
+    """The key, from the environment or a file, of the machine that keeps memory; "": none; raises as `admin_token`."""
     if key := environment.get(SERVER_KEY_ENV):
         return key
     file = policy.server.key_file

@@ -58,8 +58,8 @@ def _expanded(path: Path | None) -> Path | None:
     return path and path.expanduser()
 
 
-def _base_url(url: str) -> str:
-    """A provider's base URL; "" says that it is known elsewhere."""
+def _checked_url(url: str) -> str:
+    """A provider's base URL, if it is one; "" says that it is known elsewhere."""
     if not url:
         return url
     parts = urlsplit(url)
@@ -209,7 +209,7 @@ class UpstreamPolicy(_Part):
         logins = LOGINS.get(urlsplit(url).hostname or "") if isinstance(url, str) else None
         return {"logins": logins} | given if logins else given
 
-    _is_a_base = field_validator("url")(_base_url)
+    _is_a_base = field_validator("url")(_checked_url)
 
     @field_validator("logins")
     @classmethod
@@ -218,7 +218,7 @@ class UpstreamPolicy(_Part):
             raise ValueError(f"{wrong} must be the name of a header, in lower case")
         if "" in logins.values():
             raise ValueError("every header needs a base URL")
-        return {header: _base_url(url) for header, url in logins.items()}
+        return {header: _checked_url(url) for header, url in logins.items()}
 
     @model_validator(mode="after")
     def _key_has_a_use(self) -> Self:
@@ -676,7 +676,7 @@ class AssistantPolicy(_Part):
             raise ValueError("prompt_dollars and answer_dollars belong together: set both, or neither")
         return self
 
-    _is_a_base = field_validator("url")(_base_url)
+    _is_a_base = field_validator("url")(_checked_url)
 
 
 class RecallPolicy(_Part):
@@ -831,7 +831,7 @@ class ServerPolicy(_Part):
     )
 
     _at_home = field_validator("key_file")(_expanded)
-    _is_a_base = field_validator("url")(_base_url)
+    _is_a_base = field_validator("url")(_checked_url)
 
     @model_validator(mode="after")
     def _nobody_listens_between(self) -> Self:

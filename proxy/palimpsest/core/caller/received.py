@@ -24,7 +24,7 @@ class ReceivedRequest:
         self.headers, self.body, self.key = headers, body, key
 
     def with_body(self, body: bytes | None) -> ReceivedRequest:
-        """The same caller's request with a body."""
+        """The same request with another body."""
         return ReceivedRequest(self.headers, body, self.key)
 
     @cached_property

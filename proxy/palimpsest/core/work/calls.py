@@ -351,7 +351,7 @@ def _state_mark(status: str) -> str:
 
 
 def _steps(steps: Sequence[tuple[str, str]]) -> str:
-    """The steps of a plan as text, open ones first; "" where none is open."""
+    """The open steps of a plan as text, and how many are done; "" where none is open."""
     is_done = [mark.lower() in ("x", "✓", "✔") for mark, _ in steps]
     left = [(mark, what) for (mark, what), done in zip(steps, is_done, strict=True) if not done][:PLAN_STEPS]
     told = [f"[{'~' if mark else ' '}] {shortened(what, STEP_CHARS)}" for mark, what in left]

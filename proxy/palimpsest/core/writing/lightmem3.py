@@ -170,17 +170,17 @@ def _topics(
             cuts = boundaries([" ".join(held.texts) for held in sensory], statistics, near)
             cuts = cuts or [len(sensory) - 1]  # one topic fills the buffer: it is given away, but for its last turn
             for start, stop in zip([0, *cuts[:-1]], cuts, strict=True):
-                yield _topic_of_turns(sensory[start:stop])
+                yield _topic_and_tokens(sensory[start:stop])
             sensory = sensory[cuts[-1] :]
             first = at + 1 - len(sensory)
     if sensory and is_over:
         near = None if vectors is None else vectors[first:]
         cuts = boundaries([" ".join(held.texts) for held in sensory], statistics, near)
         for start, stop in zip([0, *cuts], [*cuts, len(sensory)], strict=True):
-            yield _topic_of_turns(sensory[start:stop])
+            yield _topic_and_tokens(sensory[start:stop])
 
 
-def _topic_of_turns(held: Sequence[_Turn]) -> tuple[Topic, int]:
+def _topic_and_tokens(held: Sequence[_Turn]) -> tuple[Topic, int]:
     messages = tuple(at for turn in held for at in turn.messages)
     texts = tuple(text for turn in held for text in turn.texts)
     return Topic(messages, texts), sum(turn.tokens for turn in held)

@@ -66,7 +66,7 @@ class Guard:
                 raise Refused(403, ALL_TENANTS)
             if caller.is_read_only and operation.method != "GET":
                 raise Refused(403, READ_ONLY)
-            asked = _with_caller(caller, await parse(operation, request))
+            asked = _of_callers_tenant(caller, await parse(operation, request))
             async with self._asking if operation.in_turn else nullcontext():
                 answer = await operation.run(Call(caller, asked, request))
             return answer if isinstance(answer, Response) else json_reply(answer, operation.status)
@@ -121,7 +121,8 @@ async def _nothing() -> AsyncIterator[bytes]:
         yield piece
 
 
-def _with_caller(caller: Caller, asked: Any) -> Any:
+def _of_callers_tenant(caller: Caller, asked: Any) -> Any:
+    """The arguments with the caller's tenant filled in; refused where they name another."""
     if not caller.tenant or not isinstance(asked, OfTenant):
         return asked
     if asked.tenant not in ("", caller.tenant):

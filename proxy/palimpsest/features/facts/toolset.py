@@ -30,16 +30,16 @@ NOTHING = "nothing is known about this"
 
 def toolset(archive: Archive, policy: Policy, off_for: frozenset[str]) -> Toolset:
     """The tools for facts of an archive; see `Feature.toolset`."""
-    return _Offered(FactTools(archive.service(Facts.of), policy, off_for)).all()
+    return _FactToolset(FactTools(archive.service(Facts.of), policy, off_for)).tools()
 
 
-class _Offered:
+class _FactToolset:
     """The functions behind the tools; their docstrings are what agents read."""
 
     def __init__(self, facts: FactTools) -> None:
         self._facts = facts
 
-    def all(self) -> Toolset:
+    def tools(self) -> Toolset:
         return {
             "recall_facts": (self.recall_facts, "Recall facts", READS),
             "remember_fact": (self.remember_fact, "Remember a fact", NOTES),

@@ -96,7 +96,7 @@ class Follower:
                 await self._call(one, number)
 
     async def _call(self, one: _Listener, number: int) -> None:
-        """Call one listener; where it fails, it is called again, and the failure is logged once."""
+        """Call one listener; after a failure, which is logged once, the next look calls it again."""
         try:
             await one.listen()
         except Exception as failure:  # a guard: one that fails must not keep the others from learning

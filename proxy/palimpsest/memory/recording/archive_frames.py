@@ -103,8 +103,8 @@ Frame = Begin | RequestItem | AnswerFrame | Unsent | Applied
 """What the process is sent."""
 
 
-def plain(policy: Policy) -> Policy:
-    """What the process goes by of a policy, as plain objects: to read the others it would import pydantic."""
+def plain_policy(policy: Policy) -> Policy:
+    """A policy of plain objects, with what the process goes by alone: to unpickle it takes no pydantic."""
     sections = {name: SimpleNamespace(**dict(getattr(policy, name))) for name in SECTIONS}
     return cast("Policy", SimpleNamespace(data=policy.data, **sections))
 

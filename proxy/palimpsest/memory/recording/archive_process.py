@@ -35,7 +35,7 @@ from palimpsest.memory.recording.archive_frames import (
     Unsent,
     frame_of,
     pack,
-    plain,
+    plain_policy,
     unpacked,
 )
 from palimpsest.memory.recording.write_batch import (
@@ -130,7 +130,7 @@ class ArchiveProcess:
         """Apply another policy to items that are put from now on."""
         self._policy = policy
         if self._link is not None:
-            self._link.send(Applied(plain(policy)))
+            self._link.send(Applied(plain_policy(policy)))
 
     def close(self) -> None:
         """Note that nothing more will be put: what was is written when `write` is cancelled."""
@@ -176,7 +176,7 @@ class ArchiveProcess:
             await self._may_begin.wait()
             self._suspect(report)
             self._link = link = _Link(writers[0])
-            link.send(Begin(plain(self._policy), self._secret))
+            link.send(Begin(plain_policy(self._policy), self._secret))
             self._out, self._unsent = {}, deque(self._waiting)
             self._send_more(link)
             async for progress in unpacked(stream):

@@ -222,13 +222,13 @@ class Compactions:
             seen=(*seen, last),
         )
         account = (await self._recall.recall(query, 0)).account
-        recalled = await self._recall.recall(_of_talk(query, account), CANDIDATES)
+        recalled = await self._recall.recall(_without_account(query, account), CANDIDATES)
         fit = functools.partial(pack, recalled.candidates, quotes_budget(chars, account, last), BlockKind.RESTORE)
         quotes, _ = await self._work.run(chars, fit, query.text)
         return compacted(quotes, account, last), places
 
 
-def _of_talk(query: Query, account: Account | None) -> Query:
-    """The query for what an account does not tell."""
+def _without_account(query: Query, account: Account | None) -> Query:
+    """The query again, without an account, for passages that name something that this account does not."""
     told = tags("\n".join(line.text for line in account.lines)) if account else ()
     return replace(query, account_chars=0, named=frozenset((*(query.named or ()), *told)))

@@ -290,7 +290,7 @@ def in_transaction(work: Callable[[Transaction], T], whose: Whose | None) -> Cal
                 else:
                     tenants = list(whose(transaction.read))
                     seen = None if whose is nobody else tenants
-                    _lock(connection, LOCK_TENANTS, (LOCKS, WHOLE, sorted(_keys(tenants)), seen))
+                    _lock(connection, LOCK_TENANTS, (LOCKS, WHOLE, sorted(_lock_keys(tenants)), seen))
                 result = work(transaction)
                 connection.execute(b"COMMIT")
         except BaseException:
@@ -363,7 +363,7 @@ def _in_powers_of_two(rows: Sequence[T]) -> Iterator[Sequence[T]]:
         at += size
 
 
-def _keys(tenants: Iterable[str]) -> set[int]:
+def _lock_keys(tenants: Iterable[str]) -> set[int]:
     digests = (blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest() for name in tenants)
     return {int.from_bytes(digest, "big", signed=True) for digest in digests}
 
