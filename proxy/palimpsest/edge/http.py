@@ -109,7 +109,8 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False  # where it is refused; the parser reads no second request behind such a one
-            if self.scope["method"] == "GET" and self._get_upgrade() == b"websocket":
+            wanted = {value.lower() for name, value in self.headers if name == b"upgrade"}
+            if self.scope["method"] == "GET" and wanted == {b"websocket"}:
                 extensions[SWITCH] = self._switch
             else:
                 self.headers[:] = [header for header in self.headers if header[0] != b"upgrade"]
