@@ -138,7 +138,7 @@ def pack(
             if is_first and len(piece.line) > room - used:
                 continue
             more = _merged(chosen, piece)
-            if (chars := _chars(more)) <= room:
+            if (chars := len(_body(more))) <= room:
                 chosen, used = more, chars
                 said.add(text)
                 told.add(memory.occurrence)
@@ -277,7 +277,3 @@ def _pauses(one: Piece, later: Piece) -> bool:
 
 def _body(pieces: Sequence[Piece]) -> str:
     return "".join(heading + piece.line for heading, piece in zip(_headings(pieces), pieces, strict=True))
-
-
-def _chars(pieces: Sequence[Piece]) -> int:
-    return sum(map(len, _headings(pieces))) + sum(len(piece.line) for piece in pieces)

@@ -17,7 +17,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.erasure.erasure import conversations_of, mark_heads
-from palimpsest.store.families.blocks import numbers_of, quoting
+from palimpsest.store.families.blocks import numbers_of, quoting, retire_blocks
 from palimpsest.store.families.passages import OccurrencePassages, remove_passages, write_passages
 from palimpsest.store.families.registry import FAMILIES
 from palimpsest.store.search.derived import REBUILD
@@ -73,9 +73,7 @@ def retire_scopes(transaction: Transaction, prints: Sequence[int], at: float, re
 def retire_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[int], retirement: int) -> int:
     """Retire the blocks of a tenant that quote one of these; returns how many there are."""
     blocks = quoting(transaction.read, tenant, occurrences)
-    transaction.write(
-        "UPDATE block SET retired = ? WHERE occurrence = ? AND retired = 0", [(retirement, block) for block in blocks]
-    )
+    retire_blocks(transaction, blocks, retirement)
     return len(blocks)
 
 

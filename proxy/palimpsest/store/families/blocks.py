@@ -34,6 +34,12 @@ def erase_blocks(transaction: Transaction, blocks: Sequence[int], erased: Erased
     _remove(transaction, 0, which)
 
 
+def retire_blocks(transaction: Transaction, blocks: Sequence[int], retirement: int) -> None:
+    """Retire the blocks that these occurrences carry, but for those that are retired already."""
+    rows = [(retirement, block) for block in blocks]
+    transaction.write("UPDATE block SET retired = ? WHERE occurrence = ? AND retired = 0", rows)
+
+
 def numbers_of(listed: str) -> list[int]:
     """A JSON list of numbers, as `ids` writes it."""
     return [int(number) for number in listed.strip("[]").split(",") if number]

@@ -16,7 +16,7 @@ from palimpsest.domain.facts import by_tool
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.keys import ids
-from palimpsest.store.families.blocks import erase_blocks
+from palimpsest.store.families.blocks import erase_blocks, retire_blocks
 from palimpsest.store.families.facts import NAMES, WORDS, move_facts, remove_facts, settle
 from palimpsest.store.families.family import Erased
 from palimpsest.store.knowledge.facts import OWNER
@@ -250,10 +250,7 @@ def erase_blocks_with(transaction: Transaction, tenant: int, rows: Sequence[int]
 
 def retire_blocks_with(transaction: Transaction, tenant: int, rows: Sequence[int], retirement: int) -> None:
     """Retire the blocks of a tenant that tell one of these facts, by row."""
-    blocks = _blocks_telling(transaction.read, tenant, rows)
-    transaction.write(
-        "UPDATE block SET retired = ? WHERE occurrence = ? AND retired = 0", [(retirement, block) for block in blocks]
-    )
+    retire_blocks(transaction, _blocks_telling(transaction.read, tenant, rows), retirement)
 
 
 def erase_added(
