@@ -79,7 +79,7 @@ def _forget(given: argparse.Namespace) -> int:
     async def forget(commands: Commands) -> int:
         preview = await commands.archive.forgetting.preview(target)
         missing = "nothing stored matches"
-        if not _is_meant(given, preview, f"{missing}, so nothing was erased"):
+        if not _holds_something(given, preview, f"{missing}, so nothing was erased"):
             return FAILED
         if given.dry_run:
             return DONE
@@ -108,7 +108,7 @@ def _retire(given: argparse.Namespace) -> int:
 
     async def retire(commands: Commands) -> int:
         retiring, missing = commands.archive.retiring, "nothing in use matches"
-        if not _is_meant(given, await retiring.preview(target), f"{missing}, so nothing was retired"):
+        if not _holds_something(given, await retiring.preview(target), f"{missing}, so nothing was retired"):
             return FAILED
         if given.dry_run:
             return DONE
@@ -126,7 +126,7 @@ def _retire(given: argparse.Namespace) -> int:
     return offline.run(quiet_policy(given), retire)
 
 
-def _is_meant(given: argparse.Namespace, preview: Preview | None, missing: str) -> bool:
+def _holds_something(given: argparse.Namespace, preview: Preview | None, missing: str) -> bool:
     """Show what would go; False: nothing would, and the user is told."""
     if preview is None:
         terminal.console(is_aside=True).print(missing)

@@ -54,7 +54,7 @@ class KeptMemory:
         self._taker = taker
         counts: Counts = memory.counts
         waits = (AWAY_SECONDS, AWAY_SECONDS, memory.archivist.room.set_kept)
-        self.courier = Courier(policy.data, secret, self._bring, self._look, counts, *waits)
+        self.courier = Courier(policy.data, secret, self._bring, self._check, counts, *waits)
 
     @property
     def is_away(self) -> bool:
@@ -67,7 +67,8 @@ class KeptMemory:
         """Whether requests pass without memory, in words; "": memory has all turns, or is writing them."""
         return WAITING if self.courier.is_behind else ""
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
+        """Check that turns can be written and looked up; `Away`: they cannot."""
         try:
             await self._memory.journal.check()  # a write, so that one that failed long ago is not held against it
         except MemoryFault as fault:

@@ -133,12 +133,12 @@ class _Call:
         self._has_ended = False
         parent = next((value.decode("latin-1") for name, value in headers if name == TRACEPARENT), "")
         name = method if self._wire is None else "chat"
-        self.span = tracer.span("client", name, parent, self._asked(upstream, method))
+        self.span = tracer.span("client", name, parent, self._request_attributes(upstream, method))
         self._asked_bytes = len(body) if isinstance(body, bytes) else 0
         if self._wire is not None and self.span.is_recording and isinstance(body, bytes):
             tracer.complete(partial(self._tell_request, self._wire, body), len(body))
 
-    def _asked(self, upstream: UpstreamPolicy, method: str) -> Attributes:
+    def _request_attributes(self, upstream: UpstreamPolicy, method: str) -> Attributes:
         place = urlsplit(upstream.url)
         return {
             "server.address": place.hostname,

@@ -75,8 +75,9 @@ def align(history: Sequence[Message], prints: Sequence[Fingerprint], head: Head)
 
 def alignments(history: Sequence[Message], prints: Sequence[Fingerprint], heads: Iterable[Head]) -> list[Aligned]:
     """
-    Each head with its alignment. States before a compaction are left out where one behind it explains the request:
-    `closest` would rank them lower, and a sliding window leaves one at every turn.
+    Each head with its alignment, without states before a compaction where one behind it explains the request.
+
+    `closest` would rank those lower, and a sliding window leaves one at every turn.
     """
     explained: dict[str, int] = {}  # conversation: compactions of the head that explains the request
     aligned = []

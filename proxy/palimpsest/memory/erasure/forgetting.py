@@ -212,7 +212,7 @@ class Forgetting:
         known = await self._database.ask(functools.partial(known_words, words=erased.words))
         wanted = samples(erased.texts, erased.words - known)
         # the last one twice: where others never stop reading, the log is still full of the pages from before it
-        vacuum = functools.partial(self._vacuum, files)
+        vacuum = functools.partial(self._vacuum_if_small, files)
         for clean in (self._merge, self._optimise, vacuum, vacuum):
             await clean()
             is_emptied = await files.truncate_log()
@@ -248,6 +248,6 @@ class Forgetting:
     async def _optimise(self) -> None:
         await self._database.transact(optimise)
 
-    async def _vacuum(self, files: Files) -> None:
+    async def _vacuum_if_small(self, files: Files) -> None:
         if files.path.stat().st_size <= self._vacuum_bytes:
             await files.vacuum()
