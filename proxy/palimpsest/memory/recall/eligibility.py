@@ -46,21 +46,21 @@ def without_rejected(table: PassageTable, query: Query, own: int, now: float) ->
     again in the past only lone answers count: what agents did stays known.
     """
     kept = np.ones(len(table), np.bool_)
-    first = np.flatnonzero(table.before < 0)
-    first = first[np.lexsort((table.created_at[first], table.fulls[first]))]  # attempts at one answer stand together
-    fulls, at = table.fulls[first], table.created_at[first]
-    is_soon_again = (fulls == np.append(fulls[1:], 0)) & (np.append(at[1:], np.inf) - at < REPEAT_SECONDS)
-    is_now = among(fulls, query.visible_fulls) & (now - at < REPEAT_SECONDS)
-    rejected = (is_now | is_soon_again) & (table.conversations[first] != own)
-    conversations, each = np.unique(table.conversations[first[rejected]], return_index=True)
-    first, is_now = first[rejected][each], is_now[rejected][each]
+    openings = np.flatnonzero(table.before < 0)  # of conversations; those that say the same stand together, by time
+    openings = openings[np.lexsort((table.created_at[openings], table.fulls[openings]))]
+    fulls, sent_at = table.fulls[openings], table.created_at[openings]
+    was_again = (fulls == np.append(fulls[1:], 0)) & (np.append(sent_at[1:], np.inf) - sent_at < REPEAT_SECONDS)
+    is_again_now = among(fulls, query.visible_fulls) & (now - sent_at < REPEAT_SECONDS)
+    is_again = (was_again | is_again_now) & (table.conversations[openings] != own)
+    conversations, places = np.unique(table.conversations[openings[is_again]], return_index=True)
+    openings, is_again_now = openings[is_again][places], is_again_now[is_again][places]  # one for each conversation
     rows = np.flatnonzero(np.isin(table.conversations, conversations))
-    which = np.searchsorted(conversations, table.conversations[rows])
-    is_behind = table.occurrences[rows] > table.occurrences[first[which]]
-    rows, which, last = rows[is_behind], which[is_behind], np.zeros(len(first), np.int64)
-    last[which] = table.occurrences[rows]
-    stays = table.users[rows] | ((table.occurrences[rows] != last[which]) & ~is_now[which])
-    kept[rows[~np.isin(which, which[stays])]] = False
+    of = np.searchsorted(conversations, table.conversations[rows])  # for each row the place of its conversation
+    is_behind = table.occurrences[rows] > table.occurrences[openings[of]]
+    rows, of, last = rows[is_behind], of[is_behind], np.zeros(len(openings), np.int64)
+    last[of] = table.occurrences[rows]  # rows rise, so the last message of each is what is left
+    is_no_lone_answer = table.users[rows] | ((table.occurrences[rows] != last[of]) & ~is_again_now[of])
+    kept[rows[~np.isin(of, of[is_no_lone_answer])]] = False
     return kept
 
 
