@@ -129,7 +129,7 @@ class Record:
 
     turn: Turn
     entries: tuple[Entry, ...]
-    scopes: tuple[int, ...] = ()  # `core.tombstones.scope_prints` of what it belongs to, its conversation first
+    scopes: tuple[int, ...] = ()  # `scope_prints` of what it belongs to, its conversation first
 
 
 class Ending(StrEnum):

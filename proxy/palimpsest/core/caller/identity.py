@@ -43,7 +43,7 @@ def identify(
 
     Args:
         headers: lower-case names to values.
-        credentials: those that are forwarded (`core.credentials`).
+        credentials: those that are forwarded (`core.caller.credentials`).
         body: the parsed request.
         key: the proxy key that the caller presented, where the proxy holds the credentials.
         secret: shared by all workers; keys the tenant's name, so that no credential can be guessed from the store.

@@ -1,7 +1,7 @@
 """
 The embedding model in two processes, found, fetched and loaded in the background.
 
-Questions are embedded here, on a thread of their own; passages in a process of their own (`passage_process`). Without a
+Questions are embedded here, on a thread of their own; passages in a process of their own (`PassageProcess`). Without a
 model nothing waits: `ready` is False, recall is lexical, and `watch` picks the model up when it arrives. The process
 ends when there have been no passages for a while.
 """

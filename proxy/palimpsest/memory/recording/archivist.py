@@ -2,9 +2,9 @@
 The archivist: takes requests and answers as they pass, and has them written in the background.
 
 The edge hands over synchronously and goes on; a writer (`memory/recording/archive_writer.py`) writes everything that
-waits in one transaction. Nothing here delays a reply but the commit of its own end, and that for `commit_wait_ms` at
-most. While the store fails, turns wait in memory, up to `queue_turns` and `queue_bytes`, and beyond that in the spool,
-in order. Only what that cannot take either is lost.
+waits in one transaction. Nothing here delays a reply but the commit of its own end, and that for `commit_wait_seconds`
+at most. While the store fails, turns wait in memory, up to `queue_turns` and `queue_bytes`, and beyond that in the
+spool, in order. Only what that cannot take either is lost.
 """
 
 from __future__ import annotations

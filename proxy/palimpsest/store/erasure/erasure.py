@@ -214,7 +214,7 @@ def _erase_queries(transaction: Transaction, turns: str, args: Sequence[object],
     decisions = [(id, explain, orjson.loads(explain)) for id, explain in found]
     erased.take("queries", (query_words(decision) for *_, decision in decisions))
     bare = [(dumps(without_query(decision, ())), explain, id) for id, explain, decision in decisions]
-    # spaces behind it keep its size: see `_overwrite`
+    # spaces behind it keep its size: see `put_zeros`
     transaction.write(
         "UPDATE turn SET explain = ? WHERE id = ?",
         [(told.ljust(len(told) + _growth_bytes(explain, told)), id) for told, explain, id in bare],
