@@ -57,8 +57,10 @@ from palimpsest.features.items.writing import ItemKeeper, writer_of
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.request.decider import RECALL_LIMIT
 from palimpsest.settings.policy import Policy, RecallPolicy
+from palimpsest.store.engine import Ask, Row
 from palimpsest.store.operation.assist_usage import AssistUsage, newest_use
-from palimpsest.store.search.passages import indexed_of, texts_of_conversation
+from palimpsest.store.search.passages import passages_of, texts_of
+from palimpsest.store.search.scope import scope_of
 from palimpsest.store.turns.messages import messages_of
 from palimpsest.telemetry.metrics import Metrics
 from palimpsest.wire.fingerprint import fingerprint_of
@@ -132,10 +134,8 @@ class Store:
             rows = await self.database.ask(functools.partial(messages_of, tenant=TENANT, conversation=conversation.id))
             self._occurrences[conversation.id] = tuple(id for id, _ in rows)
             self._fulls[conversation.id] = tuple(full for _, full in rows)
-            indexed = await self.database.ask(
-                functools.partial(indexed_of, conversation=conversation.id, tenant=TENANT)
-            )
-            self.unindexed |= {id for id, _ in rows} - indexed
+            passages = await self.database.ask(functools.partial(_passages, conversation=conversation.id))
+            self.unindexed |= {id for id, _ in rows} - {occurrence for _, occurrence, *_ in passages}
 
     async def tell(self, conversation: Conversation, block: Block) -> None:
         """Journal that a request was told a block, which is a round of reinforcement."""
@@ -190,6 +190,12 @@ class Store:
     def _new(self, said: DatasetMessage, position: int) -> NewMessage:
         message = read_message(said.raw)
         return NewMessage(message, fingerprint_of(message, self._key), position, flags_of(message))
+
+
+def _passages(ask: Ask, conversation: str) -> list[Row]:
+    """The passages of a conversation, by its public id; see `passages_of`."""
+    found = scope_of(ask, Query(TENANT, conversation, ""))
+    return passages_of(ask, found[0].tenant, found[1]) if found else []
 
 
 def _turn(conversation: Conversation, name: str, new: tuple[NewMessage, ...], at: float) -> Turn:
@@ -281,8 +287,12 @@ class StoreReader:
 
     async def stored(self) -> Sequence[str]:
         """The passages of the conversation, which overlap where a message has several."""
-        said = functools.partial(texts_of_conversation, tenant=TENANT, conversation=self._conversation.id)
-        return await self._store.database.ask(said)
+
+        def texts(ask: Ask) -> list[str]:
+            passages = [id for id, *_ in _passages(ask, self._conversation.id)]
+            return [text for _, _, _, _, text, *_ in sorted(texts_of(ask, TENANT, passages))]
+
+        return await self._store.database.ask(texts)
 
     def block(self, recalled: Recalled, query: str, budget_chars: int) -> Block | None:
         """The block that the proxy would add after a compaction."""

@@ -72,29 +72,6 @@ def passages_after(ask: Ask, scope: Scope, last_id: int, limit: int, model: str 
     return sorted(rows, key=itemgetter(0))
 
 
-def texts_of_conversation(ask: Ask, tenant: str, conversation: str) -> list[str]:
-    """The passages of a conversation, by its public id; those of one message overlap."""
-    rows = ask(
-        "SELECT substr(content.text, memory.start + 1, memory.stop - memory.start)"
-        " FROM memory JOIN occurrence ON occurrence.id = memory.occurrence"
-        " JOIN content ON content.id = occurrence.content JOIN conversation ON conversation.id = memory.conversation"
-        " WHERE conversation.public = ? AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?)"
-        " ORDER BY memory.id",
-        (conversation, tenant),
-    )
-    return [text for (text,) in rows]
-
-
-def indexed_of(ask: Ask, tenant: str, conversation: str) -> frozenset[int]:
-    """The messages of a conversation, by its public id, that have passages."""
-    rows = ask(
-        "SELECT DISTINCT memory.occurrence FROM memory JOIN conversation ON conversation.id = memory.conversation"
-        " WHERE conversation.public = ? AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?)",
-        (conversation, tenant),
-    )
-    return frozenset(occurrence for (occurrence,) in rows)
-
-
 def vectors_of_tenant(ask: Ask, tenant: int) -> list[bytes]:
     """Every vector, of any model, in the order of the passages."""
     rows = ask(
