@@ -116,7 +116,7 @@ def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy
     if policy.upstreams != Policy().upstreams:
         return policy
     named = ((upstream, *base_url_of_client(upstream.wire, policy, environment)) for upstream in policy.upstreams)
-    upstreams = tuple(_to(url, variable, upstream) if url else upstream for upstream, variable, url in named)
+    upstreams = tuple(_upstream_at(url, variable, upstream) if url else upstream for upstream, variable, url in named)
     return policy.model_copy(update={"upstreams": upstreams})
 
 
@@ -128,7 +128,7 @@ def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]
         table: names to texts in which `{url}` stands for the proxy's address. What the user has set stays, unless
             it is an address, which has become the proxy's upstream.
     """
-    set_anew = {name: _filled(text, url) for name, text in table.items()}
+    set_anew = {name: _with_url(text, url) for name, text in table.items()}
     set_anew = {name: text for name, text in set_anew.items() if text.startswith(url) or not environment.get(name)}
     host = url.partition("://")[2].rpartition(":")[0].strip("[]")
     own = environment.get("no_proxy") or environment.get("NO_PROXY")  # most programs read only one, this one first
@@ -154,7 +154,7 @@ def arguments(
     is_openai = policy is not None and all(upstream.is_openai for upstream in serving(policy.upstreams, Api.OPENAI))
     compacts = is_openai or (policy is not None and policy.memory.answers_compactions)
     provider = table["providers"].get(name, {}).get("compacts" if compacts else "other", "")
-    texts = (_filled(text, url) for text in table["arguments"].get(name, ()))
+    texts = (_with_url(text, url) for text in table["arguments"].get(name, ()))
     return [text.replace("{credential}", credential).replace("{provider}", provider) for text in texts]
 
 
@@ -182,11 +182,11 @@ def _path(text: str, environment: Mapping[str, str]) -> Path:
     return Path(start or os.devnull, *rest)
 
 
-def _filled(text: str, url: str) -> str:
+def _with_url(text: str, url: str) -> str:
     return text.replace("{url}", url)
 
 
-def _to(url: str, variable: str, upstream: UpstreamPolicy) -> UpstreamPolicy:
+def _upstream_at(url: str, variable: str, upstream: UpstreamPolicy) -> UpstreamPolicy:
     path = url.partition("://")[2].partition("/")[2]
     if upstream.api is Api.OPENAI and path and not url.endswith("/v1"):
         raise PolicyError(

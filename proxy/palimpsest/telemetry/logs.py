@@ -157,10 +157,10 @@ def _quoted(value: Any) -> str:
 
 
 def _guard(_logger: Any, _method: str, line: EventDict) -> Mapping[str, Any]:
-    return {key: _shown(key, value) for key, value in line.items()}
+    return {key: _shown_value(key, value) for key, value in line.items()}
 
 
-def _shown(key: str, value: Any) -> Any:
+def _shown_value(key: str, value: Any) -> Any:
     if key.startswith("_"):
         return value  # structlog's own, taken out before rendering
     if not isinstance(value, str):

@@ -59,13 +59,13 @@ class MessageReader:
             else:
                 raw = bytes(self._buffer[:stop])
                 del self._buffer[:stop]
-                yield from self._frame(raw, start, mask)
+                yield from self._take_frame(raw, start, mask)
 
     def rest(self) -> bytes:
         """What is still held, at the end of a connection."""
         return b"".join((*self._frames, self._buffer))
 
-    def _frame(self, raw: bytes, start: int, mask: bytes) -> Iterator[Piece]:
+    def _take_frame(self, raw: bytes, start: int, mask: bytes) -> Iterator[Piece]:
         first, opcode = raw[0], raw[0] & _OPCODE
         is_next = bool(self._frames) and opcode == CONTINUATION
         if first & _RESERVED or not (is_next or opcode == TEXT) or (self._frames and not is_next):

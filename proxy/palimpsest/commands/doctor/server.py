@@ -18,7 +18,7 @@ CHECK = "memory on another machine"
 async def link(policy: Policy, environment: Mapping[str, str]) -> Finding:
     """The state of the link, and how many turns wait here."""
     try:
-        waits = _waiting(policy, environment)
+        waits = _waiting_turns(policy, environment)
         async with Link(policy.server, server_key(policy, environment), environment) as way:
             tenant = await way.look()
     except Away as away:
@@ -32,7 +32,7 @@ async def link(policy: Policy, environment: Mapping[str, str]) -> Finding:
     return ok(CHECK, f"kept at {policy.server.url} for {tenant or 'programs on that machine'}; {waits}")
 
 
-def _waiting(policy: Policy, environment: Mapping[str, str]) -> str:
+def _waiting_turns(policy: Policy, environment: Mapping[str, str]) -> str:
     if not policy.data.is_dir():
         return "nothing waits here"
     room = waiting_room(policy.data, load_secret(policy.data, environment))

@@ -191,10 +191,10 @@ def _validated(operation: Operation[P], parsed: Callable[[], P]) -> P:
         errors = wrong.errors(include_url=False)
         bounds = operation.adapter.json_schema()["properties"]
         is_of_path = any(error["loc"][:1] and error["loc"][0] in operation.path_names for error in errors)
-        raise Refused(404 if is_of_path else 400, "; ".join(_words(error, bounds) for error in errors)) from wrong
+        raise Refused(404 if is_of_path else 400, "; ".join(_in_words(error, bounds) for error in errors)) from wrong
 
 
-def _words(error: Mapping[str, Any], bounds: Mapping[str, Any]) -> str:
+def _in_words(error: Mapping[str, Any], bounds: Mapping[str, Any]) -> str:
     name = ".".join(str(part) for part in error["loc"])
     if error["type"] == "missing" or error.get("ctx", {}).get("pattern") == NOT_BLANK:
         return f"{name} is required"

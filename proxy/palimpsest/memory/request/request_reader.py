@@ -125,7 +125,7 @@ class RequestReader:
             is_counted = 0
         is_much = self._tokens.uncounted_chars(chat, prints, is_counted) > INLINE_BYTES
         size = INLINE_BYTES + is_much
-        counted = functools.partial(self._counted, turn, speaker, wire, before, known, new_bytes, sizes)
+        counted = functools.partial(self._count_tokens, turn, speaker, wire, before, known, new_bytes, sizes)
         read = await self._work.run(size, counted, chat, prints)
         if chat.layout is not None and erasures == self._recent.erasures:
             self._recent.remember(tenant, body, read, before if does_repeat else None)
@@ -147,7 +147,7 @@ class RequestReader:
         parts = {id: part for answer in answers for id, part in parts_by_id(answer).items()}
         return replace(chat, messages=tuple(with_referred(message, parts) for message in chat.messages))
 
-    def _counted(
+    def _count_tokens(
         self,
         turn: str,
         speaker: Speaker,

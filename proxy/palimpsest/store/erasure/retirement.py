@@ -87,7 +87,7 @@ def retire_messages(transaction: Transaction, tenant: int, occurrences: Sequence
         [(tenant, retirement, which)],
     )
     remove_passages(transaction, tenant, which)  # zeros first: an erasure later would not know what is left of them
-    _flag(transaction, occurrences, HeadFlag.RETIRED, 0)
+    _set_flags(transaction, occurrences, HeadFlag.RETIRED, 0)
 
 
 def retirement_named(ask: Ask, key: str) -> tuple[int, str, float] | None:
@@ -145,7 +145,7 @@ def take_back(transaction: Transaction, retirement: int, cuts: Mapping[int, tupl
         # tables in memory have read past these
         transaction.write("INSERT INTO forgotten(memory) SELECT value FROM numbers(?)", [(ids(memories),)])
     transaction.write("DELETE FROM retired WHERE occurrence = ?", [(occurrence,) for occurrence in still])
-    _flag(transaction, still, 0, HeadFlag.RETIRED)
+    _set_flags(transaction, still, 0, HeadFlag.RETIRED)
     return len(still)
 
 
@@ -179,7 +179,7 @@ def due_retirement(ask: Ask, now: float) -> int:
     return next((row[0] for row in ask(DUE, (now,))), 0)
 
 
-def _flag(transaction: Transaction, occurrences: Sequence[int], put: int, take: int) -> None:
+def _set_flags(transaction: Transaction, occurrences: Sequence[int], put: int, take: int) -> None:
     which = ids(occurrences)
     transaction.write(
         "UPDATE occurrence SET flags = (flags | ?) & ~CAST(? AS BIGINT) WHERE id IN (SELECT value FROM numbers(?))",

@@ -184,7 +184,9 @@ def save(
         row
         for source in read
         if source.occurrence in there
-        for row in _rows(transaction, source, found[source.occurrence], version, key_of(source.tenant_name), pinned)
+        for row in _fact_rows(
+            transaction, source, found[source.occurrence], version, key_of(source.tenant_name), pinned
+        )
     ]
     transaction.write(STORE, rows)
     stored = transaction.read(f"SELECT id FROM fact WHERE {IN_RANGE}", (claimed.after, claimed.last))
@@ -205,7 +207,7 @@ def _is_mine(transaction: Transaction, claimed: Claim) -> bool:
     return held == [(claimed.until_ms,)] and _last_extracted(transaction) == claimed.after
 
 
-def _rows(
+def _fact_rows(
     transaction: Transaction,
     source: Source,
     proposals: Sequence[FactProposal],

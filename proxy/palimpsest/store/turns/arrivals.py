@@ -103,7 +103,7 @@ class Arrivals:
     def _write(self, transaction: Transaction, arrival: Arrival, was_erased: bool) -> ImportedCounts:
         source, read = arrival.source, transaction.read
         parent = self._state_after(read, source.parent)
-        kept = self._kept(read, source, parent)
+        kept = self._kept_occurrences(read, source, parent)
         carried = {occurrence for _, occurrence in kept}
         whole = _parent_listing(source, parent, kept)
         turn = replace(
@@ -139,7 +139,7 @@ class Arrivals:
             self._states.move_to_end(key)
         return self._states.get(key)
 
-    def _kept(self, read: Ask, source: PortableTurn, parent: _TurnState | None) -> list[tuple[int, int]]:
+    def _kept_occurrences(self, read: Ask, source: PortableTurn, parent: _TurnState | None) -> list[tuple[int, int]]:
         kept: dict[int, int] = {}
         listing = parent.listing if parent else ()
         for position, index, count in source.kept:
@@ -224,8 +224,8 @@ def _without_erased(read: Ask, record: Record, heard: AnswerRecord | None) -> tu
             is_assistant, is_erased = bool(flags & HeadFlag.ASSISTANT), bool(flags & HeadFlag.ERASED)
             places.append((position, SentMessage(full, opening, bool(is_instruction), is_assistant, False, is_erased)))
     behind = 1 + max((*kept, *(entry.new.position for entry in record.entries)), default=-1)
-    places += [(entry.new.position, _sent(entry)) for entry in record.entries]
-    places += [(behind, _sent(answer))] if answer else []
+    places += [(entry.new.position, _sent_message(entry)) for entry in record.entries]
+    places += [(behind, _sent_message(answer))] if answer else []
     places.sort(key=lambda place: place[0])
     conversation = record.scopes[0] if record.scopes else 0
     found = resends([sent for _, sent in places], stones, conversation, record.turn.created_at)
@@ -245,7 +245,7 @@ def without_words(heard: AnswerRecord) -> AnswerRecord:
     return AnswerRecord(bare, without_text(heard.entry) if heard.entry else None, heard.tenant)
 
 
-def _sent(entry: Entry) -> SentMessage:
+def _sent_message(entry: Entry) -> SentMessage:
     new = entry.new
     is_erased = bool(new.flags & HeadFlag.ERASED)
     return SentMessage(
