@@ -135,7 +135,7 @@ def of_body(body: bytes) -> tuple[Json | None, int | None, str]:
 
 
 def of_events(payloads: Iterable[bytes]) -> tuple[Json | None, int | None, str]:
-    """The message of a stream of events, as far as they came; unknown events are left out."""
+    """Message, prompt tokens and id of a stream of events, as far as they came; unknown events are left out."""
     blocks: dict[int, Json] = {}
     tokens: dict[str, int] = {}
     has_begun, id = False, ""

@@ -112,7 +112,7 @@ def unsent_turn(turn: Turn, bare: Decision) -> Turn:
 
 
 def _cost(decision: Decision) -> Cost:
-    """As far as it is known before the answer."""
+    """The cost of a request, as far as it is known before the answer."""
     return Cost(decision.billed, change_of(decision))
 
 

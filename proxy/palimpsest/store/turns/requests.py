@@ -289,8 +289,8 @@ def _come_again(r: _Request, record: Record, stones: Sequence[Tombstone], flag: 
         Also whether the request repeats such a message, unless it went for its age.
     """
     known = {position: row for position, row in r.placed.items() if row is not None}
-    sent = {s.position: _new(s) for s in r.new}
-    sent |= {position: _stored_states(row, flag) for position, row in known.items()}
+    sent = {s.position: _new_message(s) for s in r.new}
+    sent |= {position: _known_message(row, flag) for position, row in known.items()}
     sent |= dict.fromkeys(r.gone, replace(GONE, is_erased=r.parent is None))
     places = sorted(sent)
     found = resends(
@@ -300,13 +300,13 @@ def _come_again(r: _Request, record: Record, stones: Sequence[Tombstone], flag: 
     return {places[at] for at in found}, is_beside or (bool(r.gone) and r.parent is None)
 
 
-def _new(new: NewOccurrence) -> SentMessage:
+def _new_message(new: NewOccurrence) -> SentMessage:
     said = new.entry.new
     is_assistant = said.message.role == "assistant"
     return SentMessage(said.fingerprint.full, said.fingerprint.opening, said.message.is_instruction, is_assistant, True)
 
 
-def _stored_states(kept: Listed, flag: int) -> SentMessage:
+def _known_message(kept: Listed, flag: int) -> SentMessage:
     full, opening, _, flags = kept
     return SentMessage(full, opening, False, bool(flags & HeadFlag.ASSISTANT), False, bool(flags & flag))
 
