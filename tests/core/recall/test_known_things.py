@@ -9,7 +9,7 @@ from palimpsest.core.recall.ranking import QueryMatches
 from palimpsest.core.recall.updates import MOST_NAMED
 from palimpsest.core.recall.utterance import LONG_CHARS
 
-from tests.core.shelves import shelf
+from tests.core.passage_tables import passage_table
 
 TOLD = (
     "My daughter is called Mila, she just started school.",
@@ -20,7 +20,7 @@ TOLD = (
 
 
 def rows(text: str, holding: list[int], hidden: list[int] | None = None, nearest: float = 0.5) -> list[int]:
-    table = shelf(TOLD, users=(0, 2, 3), asks=[2])
+    table = passage_table(TOLD, users=(0, 2, 3), asks=[2])
     asked = QueryMatches(cosines=np.array([nearest, 0.9, 0.8, 0.1]), found={}, text=text)
     eligible = np.ones(len(TOLD), np.bool_)
     eligible[hidden or []] = False
@@ -48,7 +48,7 @@ def test_of_what_is_not_called_the_users_own_only_what_is_near_comes() -> None:
 def test_a_word_that_many_statements_of_the_user_hold_leads_nowhere_whatever_others_say() -> None:
     (thing,) = known_things("And for my daughter?")
     for mine, leads in ((MOST_NAMED, True), (MOST_NAMED + 1, False)):
-        table = shelf([TOLD[0]] * (mine + 50), users=range(mine))
+        table = passage_table([TOLD[0]] * (mine + 50), users=range(mine))
         asked, everywhere = QueryMatches(cosines=None, found={}, text=""), np.ones(len(table), np.bool_)
         assert bool(told_of(table, thing, {"daughter": np.arange(len(table))}, everywhere, asked).size) == leads
 
@@ -56,7 +56,7 @@ def test_a_word_that_many_statements_of_the_user_hold_leads_nowhere_whatever_oth
 def test_a_name_that_many_speak_of_leads_nowhere() -> None:
     (thing,) = known_things("Draft a letter to Moreau.")
     for others, leads in ((MOST_NAMED - 1, True), (MOST_NAMED, False)):
-        table = shelf(["Moreau accepts nothing longer than ten pages."] * (1 + others), users=[0])
+        table = passage_table(["Moreau accepts nothing longer than ten pages."] * (1 + others), users=[0])
         asked, everywhere = QueryMatches(cosines=None, found={}, text=""), np.ones(len(table), np.bool_)
         assert bool(told_of(table, thing, {"moreau": np.arange(len(table))}, everywhere, asked).size) == leads
 

@@ -18,7 +18,7 @@ from palimpsest.core.recall.query_plan import (
 from palimpsest.core.recall.ranking import PROBABILITY, RankedRows
 from palimpsest.domain import Json, Plan, Teller
 
-from tests.core.shelves import shelf
+from tests.core.passage_tables import passage_table
 
 DAY_SECONDS = 86_400.0
 
@@ -87,7 +87,7 @@ def test_days_that_are_none_or_the_wrong_way_round_are_no_period(first: str, las
 def test_passages_of_whom_the_plan_means_are_more_probable_and_no_other_changes(
     teller: Teller, higher: list[int]
 ) -> None:
-    table = shelf(["mine", "yours", "tool"], users=[0])
+    table = passage_table(["mine", "yours", "tool"], users=[0])
     table.consequence[2] = 1.5
     before = np.array([0.5, 0.5, 0.5])
     after = apply_preferences(table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), (), teller))
@@ -96,7 +96,7 @@ def test_passages_of_whom_the_plan_means_are_more_probable_and_no_other_changes(
 
 
 def test_passages_of_the_days_that_the_plan_means_are_more_probable_too() -> None:
-    table = shelf(["then", "now", "mine then"], users=[2], created_at=[100.0, 900.0, 100.0])
+    table = passage_table(["then", "now", "mine then"], users=[2], created_at=[100.0, 900.0, 100.0])
     before = np.array([0.5, 0.5, 0.5])
     then, now, both = apply_preferences(
         table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), ((50.0, 150.0),), Teller.USER)

@@ -39,7 +39,7 @@ from palimpsest.core.recall.ranking import (
 )
 from rank_bm25 import BM25Okapi
 
-from tests.core.shelves import NOW, axis, shelf
+from tests.core.passage_tables import NOW, axis, passage_table
 
 
 def everything(count: int) -> Bools:
@@ -47,7 +47,7 @@ def everything(count: int) -> Bools:
 
 
 def ordered(said: list[str], asked: QueryMatches, eligible: Bools | None = None, **more: object) -> list[int]:
-    on = shelf(said, **more)  # type: ignore[arg-type]
+    on = passage_table(said, **more)  # type: ignore[arg-type]
     chosen = everything(len(said)) if eligible is None else eligible
     return rank(on, asked, chosen, NOW).rows.tolist()
 
@@ -97,7 +97,7 @@ def test_the_names_in_a_question_count_half_for_meaning() -> None:
 def test_a_long_passage_must_be_worth_its_room() -> None:
     said = ["x" * (4 * SHORT_CHARS), "x" * SHORT_CHARS, "x"]
     equal = QueryMatches(cosines=np.full(3, 0.5), found={"tango": np.arange(3), "paris": np.array([0, 1, 2])})
-    on = shelf(said, conversations=[1, 2, 3])
+    on = passage_table(said, conversations=[1, 2, 3])
     ranked = rank(on, equal, everything(3), NOW, Recipe(candidates=9, fusion="rrf"))
     worth = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
     assert worth[0] < worth[1]
@@ -106,7 +106,7 @@ def test_a_long_passage_must_be_worth_its_room() -> None:
 def test_a_signal_without_weight_moves_nothing() -> None:
     asked = QueryMatches(cosines=np.where(np.arange(40) == 20, 0.9, 0.1), found={"tango": np.array([3])})
     deaf = Recipe({**WEIGHTS, "words": 0.0})
-    on, all_of_it = shelf(["text"] * 40), everything(40)
+    on, all_of_it = passage_table(["text"] * 40), everything(40)
     scores = [
         dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
         for ranked in (rank(on, asked, all_of_it, NOW, r) for r in (RECIPE, deaf))
@@ -117,7 +117,7 @@ def test_a_signal_without_weight_moves_nothing() -> None:
 
 def test_surroundings_count_only_within_the_reach() -> None:
     asked = QueryMatches(cosines=None, found={"tango": np.array([10])})
-    on, all_of_it = shelf(["text"] * 40), everything(40)
+    on, all_of_it = passage_table(["text"] * 40), everything(40)
     alone, near = (rank(on, asked, all_of_it, NOW, Recipe(reach_passages=reach)).rows.tolist() for reach in (0, 2))
     assert alone == [10]
     assert sorted(near) == [8, 9, 10, 11, 12]
@@ -130,26 +130,26 @@ def test_what_stands_beside_a_hit_comes_before_what_does_not() -> None:
 
 
 def test_surroundings_end_with_the_conversation() -> None:
-    on = shelf(["text"] * 6, conversations=[1, 1, 2, 2, 1, 2])
+    on = passage_table(["text"] * 6, conversations=[1, 1, 2, 2, 1, 2])
     around, weights = surroundings(on, np.array([1]))
     assert {int(row) for row, weight in zip(around[:, 0], weights[:, 0], strict=True) if weight} == {0, 4}
 
 
 def test_long_passages_have_no_surroundings() -> None:
-    on = shelf(["x" * (REACH_CHARS + 1)] * 3)
+    on = passage_table(["x" * (REACH_CHARS + 1)] * 3)
     _, weights = surroundings(on, np.array([1]))
     assert not weights.any()
 
 
 def test_surroundings_count_less_the_farther_they_are() -> None:
-    on = shelf(["text"] * 30)
+    on = passage_table(["text"] * 30)
     around, weights = surroundings(on, np.array([15]))
     found = dict(zip(around[:, 0].tolist(), weights[:, 0].tolist(), strict=True))
     assert found[14] == found[16] == 1 / 2 and found[10] == found[20] == 1 / 6 and len(found) == 2 * REACH_PASSAGES
 
 
 def test_widening_takes_neighbours_within_reach_and_nothing_twice() -> None:
-    on = shelf(["text"] * 30)
+    on = passage_table(["text"] * 30)
     assert widened(on, np.array([2, 4])).tolist() == list(range(4 + REACH_PASSAGES + 1))
 
 
@@ -202,7 +202,7 @@ def test_same_question_same_order() -> None:
 
 
 def test_pool_limits_what_each_list_hands_on() -> None:
-    on = shelf(["x" * (REACH_CHARS + 1)] * 50, conversations=list(range(50)))
+    on = passage_table(["x" * (REACH_CHARS + 1)] * 50, conversations=list(range(50)))
     asked = QueryMatches(cosines=None, found={"tango": np.arange(50)})
     assert len(rank(on, asked, everything(50), NOW, Recipe(candidates=4)).rows) == 4
 
@@ -239,7 +239,7 @@ def test_who_rises_in_one_list_never_falls_in_the_fusion(values: list[int], data
 def test_order_is_the_same_each_time_and_holds_only_what_may_come_once(
     said: list[tuple[int, int, bool, bool]], fusion: Literal["minmax", "rrf"], pool: int
 ) -> None:
-    on = shelf(["x" * length for length, *_ in said])
+    on = passage_table(["x" * length for length, *_ in said])
     held = np.flatnonzero([holds for *_, holds, _ in said])
     eligible = np.array([may for *_, may in said])
     cosines = np.array([cosine / 10 for _, cosine, *_ in said])
@@ -257,7 +257,7 @@ def test_min_max_ignores_a_signal_that_is_the_same_everywhere() -> None:
 
 
 def test_both_fusions_agree_on_a_clear_case() -> None:
-    on = shelf(["text"] * 30)
+    on = passage_table(["text"] * 30)
     asked = QueryMatches(cosines=np.where(np.arange(30) == 12, 1.0, 0.0), found={"tango": np.array([12])})
     best = [
         rank(on, asked, everything(30), NOW, Recipe(candidates=50, fusion=fusion)).rows[0]
@@ -299,9 +299,9 @@ def test_diversity_loses_and_doubles_nothing(count: int, balance: float) -> None
 
 
 def test_passages_are_found_by_their_ids_and_unknown_ids_are_left_out() -> None:
-    on = shelf(["one", "two", "three"])
+    on = passage_table(["one", "two", "three"])
     assert on.rows_of(np.array([3, 1, 0, 4, 99])).tolist() == [2, 0]
-    assert shelf([]).rows_of(np.array([1])).tolist() == []
+    assert passage_table([]).rows_of(np.array([1])).tolist() == []
 
 
 @pytest.mark.parametrize("positive", [0.5, 0.01, 0.0])
@@ -320,7 +320,7 @@ def test_the_highest_of_many_values_are_found_without_sorting_them(positive: flo
 
 
 def test_passages_are_found_where_ids_are_missing_in_between() -> None:
-    table = shelf(["one", "two", "three"])
+    table = passage_table(["one", "two", "three"])
     gaps = replace(table, ids=np.array([3, 5, 9]))
     assert gaps.rows_of(np.array([1, 3, 4, 9, 10])).tolist() == [0, 2]
     assert table.rows_of(np.array([-4, 1, 3, 4])).tolist() == [0, 2]

@@ -12,7 +12,7 @@ from palimpsest.core.recall.ranking import PassageTable, QueryMatches, RankedRow
 from palimpsest.core.recall.relevance import help_signals, passage_signals, relevance, tables_for
 from palimpsest.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS, Tables
 
-from tests.core.shelves import NOW, axis, shelf
+from tests.core.passage_tables import NOW, axis, passage_table
 
 SAID = (
     "My new manager is called Oluwaseun, she starts on Monday.",
@@ -35,7 +35,7 @@ def asked(text: str, on: PassageTable, nearest: int | None = None) -> QueryMatch
 
 
 def judged(text: str, nearest: int | None) -> tuple[RankedRows, np.ndarray, float]:
-    on = shelf(SAID, users=range(len(SAID)))
+    on = passage_table(SAID, users=range(len(SAID)))
     question = asked(text, on, nearest)
     eligible = np.ones(len(on), np.bool_)
     ranked = rank(on, question, eligible, NOW, Recipe(candidates=50))
@@ -63,7 +63,7 @@ def test_who_tells_something_needs_memory_less_than_who_asks() -> None:
 
 
 def test_what_is_ahead_of_all_others_is_more_probable_than_what_is_like_them() -> None:
-    on = shelf(SAID, users=range(len(SAID)))
+    on = passage_table(SAID, users=range(len(SAID)))
     eligible = np.ones(len(on), np.bool_)
     clear = asked("Who is she?", on, 0)
     vague = QueryMatches(np.full(len(on), 0.6), clear.found, clear.text, absent=clear.absent)
@@ -76,7 +76,7 @@ def test_what_is_ahead_of_all_others_is_more_probable_than_what_is_like_them() -
 
 
 def test_every_weight_has_its_signal() -> None:
-    on = shelf(SAID, users=[0])
+    on = passage_table(SAID, users=[0])
     on.vectors[0] = axis(0)
     question = asked("Who is my manager?", on, 0)
     eligible = np.ones(len(on), np.bool_)
@@ -93,7 +93,7 @@ def test_every_weight_has_its_signal() -> None:
 
 
 def test_talks_whose_texts_name_their_speakers_and_rankings_without_vectors_have_weights_of_their_own() -> None:
-    plain, talk = shelf(SAID), shelf(SAID, speakers=["ann", "ben"] * (len(SAID) // 2))
+    plain, talk = passage_table(SAID), passage_table(SAID, speakers=["ann", "ben"] * (len(SAID) // 2))
     chosen = []
     for on in (plain, talk):
         for nearest in (0, None):
@@ -112,7 +112,7 @@ def test_without_vectors_no_weight_is_of_a_nearness() -> None:
 def talk_with(other: int, names_speakers: bool) -> tuple[Tables, float]:
     """The weights, and the probability that memory helps, in a talk with so many other messages in its scope."""
     texts = (*SAID, *(f"Some more of the weather on day {at}." for at in range(other)))
-    on = shelf(texts, speakers=["ann", "ben"] * (len(texts) // 2))
+    on = passage_table(texts, speakers=["ann", "ben"] * (len(texts) // 2))
     if not names_speakers:
         on = replace(on, speakers=np.where(np.arange(len(on)) < len(SAID), on.speakers, 0))
     question = asked("Which port did I pick for the metrics exporter?", on, 3)
@@ -150,7 +150,7 @@ def behind(times: int, text: str, nearest: int | None) -> tuple[float, float]:
     """How probably memory helps, and its first passage answers, in an archive of so many times as many other texts."""
     texts = (*SAID, *(elsewhere(at) for at in range(times * len(SAID))))
     own = np.arange(len(texts)) < len(SAID)
-    on = shelf(
+    on = passage_table(
         texts, conversations=np.where(own, 1, 2 + np.arange(len(texts)) // 20).tolist(), users=range(0, len(texts), 2)
     )
     held = {term: np.flatnonzero([term in said for said in words_of(texts)]) for term in query_terms(text)}

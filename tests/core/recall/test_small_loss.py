@@ -7,7 +7,7 @@ import pytest
 from palimpsest.core.recall.ranking import PassageTable, QueryMatches
 from palimpsest.core.recall.small_loss import LEAST_NEARNESS, LONG_TALK_MARGIN, small_loss
 
-from tests.core.shelves import shelf
+from tests.core.passage_tables import passage_table
 
 TOLD = (
     "My daughter Ines is nine and allergic to peanuts.",
@@ -19,7 +19,7 @@ NEAR, FAR = 0.4, 0.04  # cosines
 
 
 def table() -> PassageTable:
-    return shelf(TOLD, users=[0, 2])
+    return passage_table(TOLD, users=[0, 2])
 
 
 def asked(text: str, cosine: float | None) -> QueryMatches:
@@ -91,7 +91,7 @@ def test_a_lost_question_makes_no_request_one_about_the_conversation() -> None:
 
 def test_where_more_was_lost_what_the_user_told_comes_while_that_is_little() -> None:
     long = ("Some other talk. " * 60).strip()
-    shown = shelf((*TOLD, long), users=[0, 2])
+    shown = passage_table((*TOLD, long), users=[0, 2])
     shown = replace(shown, tells=np.array([0.9, 0.0, 0.9, 0.0, 0.0]), asks=np.zeros(5, np.bool_))
     everything = np.ones(5, np.bool_)
 

@@ -21,7 +21,7 @@ from palimpsest.core.recall.updates import (
     statements,
 )
 
-from tests.core.shelves import axis, shelf
+from tests.core.passage_tables import axis, passage_table
 
 SAID = (
     "Our dev database is Postgres on port 5432, and it is called shop.",
@@ -33,7 +33,7 @@ SAID = (
 
 
 def told(*users: int) -> PassageTable:
-    return shelf(SAID, users=users, asks=[2])
+    return passage_table(SAID, users=users, asks=[2])
 
 
 def found_later(table: PassageTable, row: int = 0, eligible: np.ndarray | None = None) -> list[int]:
@@ -63,7 +63,7 @@ def test_the_same_text_said_again_is_no_update() -> None:
 
 
 def test_of_texts_with_the_same_words_the_nearer_in_meaning_comes_first() -> None:
-    table = shelf(
+    table = passage_table(
         ("My shop is in Lisbon.", "My shop moved away to Porto.", "I moved my shop to Braga."), users=range(3)
     )
     table.vectors[0] = table.vectors[2] = axis(1)
@@ -73,13 +73,13 @@ def test_of_texts_with_the_same_words_the_nearer_in_meaning_comes_first() -> Non
 
 
 def test_only_the_first_statements_are_looked_up_again() -> None:
-    table = shelf([f"My locker number {at} has the code {at}172." for at in range(9)], users=range(0, 9, 2))
+    table = passage_table([f"My locker number {at} has the code {at}172." for at in range(9)], users=range(0, 9, 2))
     rows = np.arange(9)
     assert statements(table, RankedRows(rows, np.zeros(9), {})).tolist() == [0, 2, 4][:STATEMENTS]
 
 
 def test_no_more_than_a_few_are_compared() -> None:
-    table = shelf([f"The shop number {at} opened." for at in range(40)], users=range(40))
+    table = passage_table([f"The shop number {at} opened." for at in range(40)], users=range(40))
     rows, _ = later_statements(table, 0, {"shop": np.arange(40)}, {"shop": 1.0}, np.ones(40, np.bool_))
     assert len(rows) == LOOKED_AT
 
@@ -107,7 +107,7 @@ PETS = (
 
 
 def of_one_name(named_rows: np.ndarray, eligible: np.ndarray | None = None, nearness: float = 0.4) -> list[int]:
-    table = shelf(PETS, users=(0, 1, 2, 4), asks=[2])
+    table = passage_table(PETS, users=(0, 1, 2, 4), asks=[2])
     asked = QueryMatches(cosines=np.array([0.9, nearness, 0.8, 0.7, 0.6]), found={}, text="Which treats for the dog?")
     everywhere = np.ones(len(PETS), np.bool_) if eligible is None else eligible
     found = {"bruno": named_rows, "dog": np.array([0])}

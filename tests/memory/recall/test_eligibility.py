@@ -8,11 +8,11 @@ import numpy as np
 from palimpsest.domain import Query
 from palimpsest.memory.recall.eligibility import REPEAT_SECONDS, among, first_of_equals, without_rejected
 
-from tests.core.shelves import NOW, shelf
+from tests.core.passage_tables import NOW, passage_table
 
 
 def test_of_what_is_said_again_and_again_the_first_is_chosen_and_then_what_else_there_is() -> None:
-    table = shelf(["again"] * 50 + ["something else", "yet another thing"])
+    table = passage_table(["again"] * 50 + ["something else", "yet another thing"])
     same = replace(table, fulls=np.array([7] * 50 + [8, 9]))
     assert first_of_equals(same, np.arange(52), 3).tolist() == [0, 50, 51]
     assert first_of_equals(same, np.arange(52)[::-1], 2).tolist() == [0, 1]
@@ -26,7 +26,7 @@ def test_wanted_values_are_found_among_many_whatever_bits_they_end_in() -> None:
 
 def test_the_answer_to_a_first_message_that_is_sent_again_is_left_out_unless_its_user_went_on_or_it_is_old() -> None:
     said = ["Which hotel?", "The Alecrim."]
-    table = shelf(
+    table = passage_table(
         [*said, *said, "I take it.", *said, "Of Lisbon.", *said],
         conversations=[1, 1, 2, 2, 2, 3, 3, 4, 4, 4],
         users=[0, 2, 4, 5, 7, 8],
@@ -40,7 +40,7 @@ def test_the_answer_to_a_first_message_that_is_sent_again_is_left_out_unless_its
 
 def test_of_lone_answers_to_a_first_message_that_was_soon_sent_again_only_the_last_comes_later() -> None:
     said = ["Which hotel?", "The Alecrim."]
-    table = shelf(
+    table = passage_table(
         [*said, *said, *said, "I take it.", *said, "It has rooms.", *said],
         conversations=[1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5],
         users=[0, 2, 4, 6, 7, 10],

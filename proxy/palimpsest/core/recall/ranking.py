@@ -188,7 +188,7 @@ class ScopedBM25(BM25Okapi):  # type: ignore[misc]
         return idf @ saturated
 
 
-def rank(shelf: PassageTable, asked: QueryMatches, eligible: Bools, now: float, recipe: Recipe = RECIPE) -> RankedRows:
+def rank(table: PassageTable, asked: QueryMatches, eligible: Bools, now: float, recipe: Recipe = RECIPE) -> RankedRows:
     """
     Score the best passages by vector, the best by words, and what stands around them.
 
@@ -204,29 +204,29 @@ def rank(shelf: PassageTable, asked: QueryMatches, eligible: Bools, now: float, 
     docs/papers.md.
     """
     bm25 = ScopedBM25(
-        len(shelf), float(shelf.lengths.mean()) if len(shelf) else 0.0, {t: len(r) for t, r in asked.found.items()}
+        len(table), float(table.lengths.mean()) if len(table) else 0.0, {t: len(r) for t, r in asked.found.items()}
     )
     about = asked.cosines if asked.about is None else asked.about
-    cosine = np.zeros(len(shelf)) if about is None else about
-    spread = sum_term_weights(asked.found, bm25.idf, len(shelf))
+    cosine = np.zeros(len(table)) if about is None else about
+    spread = sum_term_weights(asked.found, bm25.idf, len(table))
     rows = np.concatenate([*_best(cosine, eligible, recipe.candidates), *_best(spread, eligible, recipe.candidates)])
-    rows = widened(shelf, rows, recipe.reach_passages)
+    rows = widened(table, rows, recipe.reach_passages)
     rows = rows[eligible[rows]]
-    around, weights = surroundings(shelf, rows, recipe.reach_passages)
+    around, weights = surroundings(table, rows, recipe.reach_passages)
     share = MEANING_SHARE * weights
     meaning = (cosine[rows] + (share * cosine.take(around)).sum(0)) / (1 + share.sum(0))
-    length = (shelf.lengths[rows] + (weights * shelf.lengths.take(around)).sum(0)) / (1 + weights.sum(0))
-    near = nearby(asked.found, len(shelf), rows, around, weights)
-    named = [shelf.names[name] for name in sorted(asked.words) if name in shelf.names]
-    preceding = shelf.before[rows]
+    length = (table.lengths[rows] + (weights * table.lengths.take(around)).sum(0)) / (1 + weights.sum(0))
+    near = nearby(asked.found, len(table), rows, around, weights)
+    named = [table.names[name] for name in sorted(asked.words) if name in table.names]
+    preceding = table.before[rows]
     signals: dict[str, Floats] = {
         "meaning": meaning,
         "words": bm25.score(tuple(asked.found), near, length) if asked.found else np.zeros(len(rows)),
-        "speaker": np.isin(shelf.speakers[rows], named).astype(float),
-        "user": shelf.users[rows].astype(float),  # what a model says can be said again; only the user knows the rest
-        "dated": in_periods(shelf.created_at[rows], asked.periods),
-        "answers": ((preceding >= 0) & shelf.asks[preceding]).astype(float) - shelf.asks[rows],
-        "importance": recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows],
+        "speaker": np.isin(table.speakers[rows], named).astype(float),
+        "user": table.users[rows].astype(float),  # what a model says can be said again; only the user knows the rest
+        "dated": in_periods(table.created_at[rows], asked.periods),
+        "answers": ((preceding >= 0) & table.asks[preceding]).astype(float) - table.asks[rows],
+        "importance": recency((now - table.created_at[rows]) / 86_400) * table.consequence[rows],
     }
     if asked.standing is not None:
         signals["importance"] = signals["importance"] * asked.standing[rows]
@@ -235,8 +235,8 @@ def rank(shelf: PassageTable, asked: QueryMatches, eligible: Bools, now: float, 
     else:
         scores = reciprocal_rank_fusion(signals, recipe.weights, recipe.damping_ranks)
     if recipe.by_room:
-        scores = scores / np.sqrt(np.maximum(shelf.lengths[rows], SHORT_CHARS))
-    signals["named"] = exactly_named(shelf, asked)[rows].astype(float)
+        scores = scores / np.sqrt(np.maximum(table.lengths[rows], SHORT_CHARS))
+    signals["named"] = exactly_named(table, asked)[rows].astype(float)
     named_weight = recipe.weights.get("named", 1.0)
     scores = scores + named_weight * signals["named"] * scores.max(initial=0.0)  # no likeness outdoes the very name
     return RankedRows(rows, scores, signals).part(_falling(scores))
@@ -250,18 +250,18 @@ def sum_term_weights(found: Mapping[str, Rows], weights: Mapping[str, float], pa
     return np.bincount(np.concatenate([*found.values()]), each, minlength=passages).astype(np.float64, copy=False)
 
 
-def exactly_named(shelf: PassageTable, asked: QueryMatches) -> Bools:
+def exactly_named(table: PassageTable, asked: QueryMatches) -> Bools:
     """Which passages hold an identifier of the question that stands in few messages: (n,)."""
-    named = np.zeros(len(shelf), np.bool_)
+    named = np.zeros(len(table), np.bool_)
     for name in asked.identifiers:
-        if in_few_messages(shelf, asked.found[name]):
+        if in_few_messages(table, asked.found[name]):
             named[asked.found[name]] = True
     return named
 
 
-def in_few_messages(shelf: PassageTable, rows: Rows) -> bool:
+def in_few_messages(table: PassageTable, rows: Rows) -> bool:
     """Whether what these passages hold stands in few messages, however often each repeats it."""
-    return len(np.unique(shelf.occurrences[rows])) <= NAMED_MESSAGES
+    return len(np.unique(table.occurrences[rows])) <= NAMED_MESSAGES
 
 
 def term_matrix(found: Mapping[str, Rows], rows: Rows) -> Bools:
@@ -290,11 +290,11 @@ def nearby(found: Mapping[str, Rows], passages: int, rows: Rows, around: Rows, w
     return near
 
 
-def widened(shelf: PassageTable, rows: Rows, reach_passages: int = REACH_PASSAGES) -> Rows:
+def widened(table: PassageTable, rows: Rows, reach_passages: int = REACH_PASSAGES) -> Rows:
     """The rows and their neighbours within reach, (at most 11 m,) for m rows, rising, each once."""
-    within = np.zeros(len(shelf), np.bool_)
+    within = np.zeros(len(table), np.bool_)
     within[rows] = True
-    for step in (shelf.before, shelf.after):
+    for step in (table.before, table.after):
         at = rows
         for _ in range(reach_passages):
             at = step[at]
@@ -303,7 +303,7 @@ def widened(shelf: PassageTable, rows: Rows, reach_passages: int = REACH_PASSAGE
     return np.flatnonzero(within)
 
 
-def surroundings(shelf: PassageTable, rows: Rows, reach_passages: int = REACH_PASSAGES) -> tuple[Rows, Floats]:
+def surroundings(table: PassageTable, rows: Rows, reach_passages: int = REACH_PASSAGES) -> tuple[Rows, Floats]:
     """
     Neighbours of m passages in their conversations, and what each counts.
 
@@ -312,12 +312,12 @@ def surroundings(shelf: PassageTable, rows: Rows, reach_passages: int = REACH_PA
         or more than `REACH_CHARS` lie between them. k is at most 2 * reach_passages, as far as any of them counts.
     """
     around, weights = [], []
-    middles = shelf.centres[rows]
-    for step in (shelf.before, shelf.after):
+    middles = table.centres[rows]
+    for step in (table.before, table.after):
         at = rows
         for passages in range(1, reach_passages + 1):
             at = np.where(at >= 0, step[at], -1)
-            near = (at >= 0) & (np.abs(shelf.centres.take(at) - middles) <= REACH_CHARS)
+            near = (at >= 0) & (np.abs(table.centres.take(at) - middles) <= REACH_CHARS)
             if not near.any():  # nor are those behind them
                 break
             around.append(at)
@@ -397,7 +397,7 @@ def diversified(ranked: RankedRows, vectors: Floats, balance: float) -> RankedRo
     Reorder so that what comes next is relevant and not yet said: maximal marginal relevance.
 
     Args:
-        vectors: (n, d) of the whole shelf, unit length.
+        vectors: (n, d) of the whole table, unit length.
         balance: lambda, 0..1; 1 keeps the order.
 
     Source: Carbonell and Goldstein, SIGIR 1998; lambda 0.7 in LANTERN. Only the first 80 are reordered.

@@ -55,34 +55,34 @@ class Relevance:
         return worth
 
 
-def relevance(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows) -> Relevance:
+def relevance(table: PassageTable, asked: QueryMatches, ranked: RankedRows) -> Relevance:
     """
     Judge ranked passages: how probably each answers, and any of them helps.
 
     Args:
-        ranked: m passages of the shelf, best first, at least one.
+        ranked: m passages of the table, best first, at least one.
     """
-    tables = tables_for(shelf, asked, ranked)
-    signals = passage_signals(shelf, asked, ranked)
+    tables = tables_for(table, asked, ranked)
+    signals = passage_signals(table, asked, ranked)
     passages = 1 / (1 + np.exp(-_log_odds(signals, tables.passage)))
-    help = _log_odds(help_signals(shelf, asked, signals, passages), tables.help)
+    help = _log_odds(help_signals(table, asked, signals, passages), tables.help)
     helps = float(1 / (1 + np.exp(-help[0])))
     return Relevance(passages * max(helps, LEAST_HELP) ** 0.5, helps)
 
 
-def tables_for(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows) -> Tables:
+def tables_for(table: PassageTable, asked: QueryMatches, ranked: RankedRows) -> Tables:
     """The weights for a ranking, by whether it used vectors and whether its best texts name their speakers."""
-    if names_speakers(shelf, ranked):
+    if names_speakers(table, ranked):
         return OF_SPEAKERS if asked.cosines is not None else OF_SPEAKERS_BY_WORDS
     return PLAIN if asked.cosines is not None else PLAIN_BY_WORDS
 
 
-def names_speakers(shelf: PassageTable, ranked: RankedRows) -> bool:
+def names_speakers(table: PassageTable, ranked: RankedRows) -> bool:
     """Whether most of the best texts name their speakers."""
-    return bool((shelf.speakers[ranked.rows[:BEST_PASSAGES]] > 0).mean() > MOST_SPEAKERS)
+    return bool((table.speakers[ranked.rows[:BEST_PASSAGES]] > 0).mean() > MOST_SPEAKERS)
 
 
-def passage_signals(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows) -> dict[str, Floats]:
+def passage_signals(table: PassageTable, asked: QueryMatches, ranked: RankedRows) -> dict[str, Floats]:
     """The signals of whether each of m ranked passages answers the question: name to values, (m,)."""
     rows, given = ranked.rows, ranked.signals
     ones = np.ones(len(rows))
@@ -93,11 +93,11 @@ def passage_signals(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows
     own = personal(asked.text)
     cosine = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
     held = term_matrix(asked.found, rows)
-    weights = [term_weight(len(holding), len(shelf)) for holding in asked.found.values()]
+    weights = [term_weight(len(holding), len(table)) for holding in asked.found.values()]
     covered = np.array(weights) @ held
-    whole = sum(weights) + len(asked.absent) * term_weight(0, len(shelf))
+    whole = sum(weights) + len(asked.absent) * term_weight(0, len(table))
     strongest = SATURATED * (
-        sum(max(LEAST_WEIGHT, weight) for weight in weights) + len(asked.absent) * term_weight(0, len(shelf))
+        sum(max(LEAST_WEIGHT, weight) for weight in weights) + len(asked.absent) * term_weight(0, len(table))
     )
     words = given["words"] / max(strongest, 1e-6)
     terms = held.sum(0)
@@ -116,10 +116,10 @@ def passage_signals(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows
         "dated": given["dated"],
         "answers": given["answers"],
         "user": given["user"],
-        "asks": shelf.asks[rows].astype(float),
-        "tells": shelf.tells[rows].astype(float),
-        "user_tells": shelf.tells[rows] * given["user"],
-        "length": np.log(np.maximum(shelf.lengths[rows], SHORT_CHARS) / USUAL_CHARS),
+        "asks": table.asks[rows].astype(float),
+        "tells": table.tells[rows].astype(float),
+        "user_tells": table.tells[rows] * given["user"],
+        "length": np.log(np.maximum(table.lengths[rows], SHORT_CHARS) / USUAL_CHARS),
         "score": scores,
         "score_ahead": _ahead(scores),
         "by_score": np.log1p(_places(ranked.scores)),
@@ -141,7 +141,7 @@ def passage_signals(shelf: PassageTable, asked: QueryMatches, ranked: RankedRows
 
 
 def help_signals(
-    shelf: PassageTable, asked: QueryMatches, signals: Mapping[str, Floats], passages: Floats
+    table: PassageTable, asked: QueryMatches, signals: Mapping[str, Floats], passages: Floats
 ) -> dict[str, Floats]:
     """
     The signals of whether any of the m ranked passages helps: name to one value, (1,).
@@ -154,7 +154,7 @@ def help_signals(
     surest = _logit(float(passages[best]))
     own = personal(asked.text)
     form = dict(zip(PERSONAL, question_form(asked.text), strict=False))  # all but the constant
-    rarities = [_rarity(len(holding), len(shelf)) for holding in asked.found.values()] + [1.0] * len(asked.absent)
+    rarities = [_rarity(len(holding), len(table)) for holding in asked.found.values()] + [1.0] * len(asked.absent)
     found = {
         "best": surest,
         "second": _logit(float(np.partition(passages, -2)[-2])) if len(passages) > 1 else _logit(0.0),

@@ -1,4 +1,4 @@
-"""Passages on a shelf, for tests that need no database."""
+"""Tables of passages, for tests that need no database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def axis(number: int) -> Floats:
     return vector
 
 
-def shelf(
+def passage_table(
     said: Sequence[str],
     *,
     conversations: Sequence[int] = (),
