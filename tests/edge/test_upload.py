@@ -51,8 +51,8 @@ LIMIT_BYTES = 4 * SMALL_BYTES
 SMALL, LARGE, BOMB = (gzip.compress(bytes(size)) for size in (1000, LIMIT_BYTES - 1, 16 * LIMIT_BYTES))
 
 
-def copies(patience_seconds: float = PATIENCE_SECONDS) -> Copies:
-    return Copies(LIMIT_BYTES, patience_seconds)
+def copies(wait_seconds: float = PATIENCE_SECONDS) -> Copies:
+    return Copies(LIMIT_BYTES, wait_seconds)
 
 
 async def test_what_fits_is_decoded() -> None:
@@ -127,7 +127,7 @@ async def test_large_ones_wait_for_their_turn_and_small_ones_do_not() -> None:
 
 
 async def test_who_waits_too_long_is_not_decoded() -> None:
-    shared = copies(patience_seconds=0.01)
+    shared = copies(wait_seconds=0.01)
     async with shared.copy(LARGE, GZIP), shared.copy(LARGE, GZIP), shared.copy(LARGE, GZIP) as body:
         assert body is None
     async with shared.copy(LARGE, GZIP) as body:

@@ -47,7 +47,7 @@ CHARS_PER_TOKEN = 4  # of a request, for the usage that the scripted model repor
 MODEL = "gpt-4o"
 INDEX_WAIT_SECONDS = 30.0  # two dozen messages take one; a busy machine more
 LOOK_SECONDS = 0.05
-PATIENCE_MS = 10_000.0  # a demo on a busy machine shows what memory does, not that requests do not wait for it
+DEADLINE_MS = 10_000.0  # a demo on a busy machine shows what memory does, not that requests do not wait for it
 WIDTH_COLUMNS = 100  # where there is no terminal to ask, and the most that reads well
 SHOWN_CHARS = 150  # of a message: three lines of a column
 SHOWN_CANDIDATES = 3
@@ -185,7 +185,7 @@ async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[tuple[str, as
         listen=ListenPolicy(port=0),
         upstreams=(UpstreamPolicy(url=upstream_url),),
         tenants=TenantPolicy(static=TENANT),
-        memory=MemoryPolicy(deadline_ms=PATIENCE_MS),
+        memory=MemoryPolicy(deadline_ms=DEADLINE_MS),
         model=ModelPolicy(download="never"),
         log=LogPolicy(level="error"),
     )

@@ -43,7 +43,7 @@ from palimpsest.telemetry import logs
 
 METRICS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when a worker imports it
 IDLE_CONNECTION_SECONDS = 75  # longer than clients keep one for reuse, so that they and not we close it
-WORKER_PATIENCE_SECONDS = 30  # a worker on a busy machine takes seconds to start; uvicorn would replace it after 5
+WORKER_START_SECONDS = 30  # a worker on a busy machine takes seconds to start; uvicorn would replace it after 5
 FIRST_SOCKET = 3  # descriptor of the first socket that is handed over: man sd_listen_fds
 PARENT_LOOK_SECONDS = 1.0  # between looks whether the wrap that this proxy serves was killed: one system call
 
@@ -140,7 +140,7 @@ def _run(listen: ListenPolicy, handed: int | None) -> None:
         proxy_headers=False,
         timeout_keep_alive=IDLE_CONNECTION_SECONDS,
         timeout_graceful_shutdown=listen.shutdown_seconds,
-        timeout_worker_healthcheck=WORKER_PATIENCE_SECONDS,
+        timeout_worker_healthcheck=WORKER_START_SECONDS,
     )
     if listen.workers > 1:
         Workers(config, [config.bind_socket()]).run()

@@ -277,10 +277,10 @@ def _await(process: subprocess.Popen[bytes], policy: Policy, log: Path) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _stop(process: subprocess.Popen[bytes], patience_seconds: float) -> None:
+def _stop(process: subprocess.Popen[bytes], timeout_seconds: float) -> None:
     process.terminate()
     try:
-        process.wait(patience_seconds)
+        process.wait(timeout_seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -95,14 +95,14 @@ class Upload:
 class Copies:
     """The decoded copies of a proxy."""
 
-    def __init__(self, limit_bytes: int, patience_seconds: float) -> None:
+    def __init__(self, limit_bytes: int, wait_seconds: float) -> None:
         """
         Args:
             limit_bytes: of the decoded body; larger ones are not read.
-            patience_seconds: longest wait for a turn.
+            wait_seconds: longest wait for a turn.
         """
         self._limit_bytes = limit_bytes
-        self._patience_seconds = patience_seconds
+        self._wait_seconds = wait_seconds
         self._turns = asyncio.Semaphore(LARGE_AT_ONCE)
 
     def copy(self, sent: bytes, headers: RawHeaders) -> AbstractAsyncContextManager[bytes | None]:
@@ -123,7 +123,7 @@ class Copies:
             yield small
             return
         try:
-            async with asyncio.timeout(self._patience_seconds):
+            async with asyncio.timeout(self._wait_seconds):
                 await self._turns.acquire()
         except TimeoutError:
             yield None

@@ -37,19 +37,19 @@ class Recorder:
         turn: str,
         head: Json,
         body: bytes,
-        patience_seconds: float,
+        wait_seconds: float,
         status: int,
         headers: RawHeaders,
     ) -> None:
         """
         Args:
             head: of the envelope.
-            patience_seconds: that the end of the answer waits until the turn was brought.
+            wait_seconds: that the end of the answer waits until the turn was brought.
             status: of the answer; 0: nobody answered.
         """
         self._courier = courier
         self._turn, self._head, self._body = turn, head, body
-        self._patience_seconds = patience_seconds
+        self._wait_seconds = wait_seconds
         self._status = status
         self._headers = [(name, value) for name, value in headers if name.lower() in TOLD_OF_ANSWERS]
         self._tap = ResponseTap(headers, 0)  # for where the answer ends; what it says is read elsewhere
@@ -84,7 +84,7 @@ class Recorder:
     async def committed(self) -> Mapping[str, str | int]:
         """Wait until the turn is on the disk here, and a moment for it to be brought."""
         if self._taking is not None and (brought := await asyncio.shield(self._taking)) is not None:
-            await await_for(brought, self._patience_seconds)
+            await await_for(brought, self._wait_seconds)
         return {}
 
 

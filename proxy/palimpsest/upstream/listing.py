@@ -21,7 +21,7 @@ from palimpsest.domain.ports import UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.routing import choose, serving
 
-PATIENCE_SECONDS = 10.0  # a picker of models waits for this list, and one slow upstream must not keep the others' away
+TIMEOUT_SECONDS = 10.0  # a picker of models waits for this list, and one slow upstream must not keep the others' away
 OK = 200
 OWNER = "palimpsest"
 NO_DATE = "1970-01-01T00:00:00Z"  # Anthropic's own word for a model whose date is not known
@@ -78,10 +78,10 @@ async def _models_of(
     if upstream.litellm:
         return []
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS), aclosing(await ask(upstream, headers)) as answer:
+        async with asyncio.timeout(TIMEOUT_SECONDS), aclosing(await ask(upstream, headers)) as answer:
             body = b"".join([data async for data in answer])
     except (UpstreamUnreachable, TimeoutError) as cause:
-        slow = f"listing the models of upstream {upstream.name!r}: no answer within {PATIENCE_SECONDS:.0f} s"
+        slow = f"listing the models of upstream {upstream.name!r}: no answer within {TIMEOUT_SECONDS:.0f} s"
         failure = UpstreamUnreachable(slow, timed_out=True) if isinstance(cause, TimeoutError) else cause
         log.warning("models left out of the list", upstream=upstream.name, reason=str(failure))
         return failure

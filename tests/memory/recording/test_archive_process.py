@@ -39,7 +39,7 @@ PATIENCE_SECONDS = 60.0
 class House:
     """An archivist whose turns a process of its own writes."""
 
-    def __init__(self, data: Path, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, data: Path, stuck_seconds: float = PATIENCE_SECONDS) -> None:
         model = {"download": "never", "cache": data / "no models"}
         memory = {"deadline_ms": 1000 * PATIENCE_SECONDS}
         self.policy = policy = Policy.model_validate({"data": data, "model": model, "memory": memory})
@@ -47,7 +47,7 @@ class House:
         self.journal = Journal(self.database)
         self.counts = Tally()
         self.usage: list[int] = []
-        self.process = ArchiveProcess(policy, SECRET, self.counts, patience_seconds)
+        self.process = ArchiveProcess(policy, SECRET, self.counts, stuck_seconds)
         self.archivist = Archivist(
             *(self.process, self.counts, time.time),
             lambda turn, tokens: self.usage.append(tokens),
@@ -230,7 +230,7 @@ async def test_turn_that_is_nested_too_deep_to_be_sent_is_given_up_and_takes_no_
 
 
 async def test_while_there_is_no_process_for_long_that_is_said_and_no_answer_waits_for_it(tmp_path: Path) -> None:
-    house = House(tmp_path, patience_seconds=0.0)
+    house = House(tmp_path, stuck_seconds=0.0)
     assert house.archivist.is_failing and house.archivist.troubles == (STARTING,)
     async with house.running():
         await until(lambda: not house.archivist.is_failing)

@@ -58,7 +58,7 @@ def reader(recent: RecentReadings, executor: Executor = EXECUTOR) -> RequestRead
 async def read(by: RequestReader, body: bytes, wire: Wire = chat, caller: bytes = b"sk-a") -> Reading:
     request = ReceivedRequest([(b"authorization", b"Bearer " + caller)], body, None)
     arrival = arrival_of(request, wire, rules())
-    found = await by.read(arrival, patience_seconds=1)
+    found = await by.read(arrival, timeout_seconds=1)
     assert not isinstance(found, UntouchedRequest)
     return found[0]
 

@@ -27,7 +27,7 @@ from palimpsest.settings.policy import Policy, UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough
 
 LIST_PATH = "/v1/models"
-PATIENCE_SECONDS = 10.0  # a provider that needs longer for its list is not well
+TIMEOUT_SECONDS = 10.0  # a provider that needs longer for its list is not well
 CLOCK_WARNING_SECONDS = 60.0  # more than a slow answer explains; recalled memories carry dates
 CLOCK_FAILED_SECONDS = 3600.0  # "yesterday" becomes the wrong day, and certificates expire or are not yet valid
 ANTHROPIC_VERSION = (b"anthropic-version", b"2023-06-01")  # the API demands one; there is no newer
@@ -111,7 +111,7 @@ async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeader
     """Request the list of models once. Raises `UpstreamUnreachable`: no answer, or not in time."""
     headers = [*credential, *([ANTHROPIC_VERSION] if upstream.api is Api.ANTHROPIC else [])]
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             async with aclosing(await way.send(upstream, "GET", LIST_PATH, headers, b"")) as answer:
                 body = b"".join([data async for data in answer])
     except TimeoutError as cause:

@@ -38,7 +38,7 @@ MAX_PASSAGES = 400_000  # in memory, some 700 MB: of all scopes those asked abou
 SPARE_SHARE = 1 / 8  # of a full scope's room: its oldest passages go so many at a time, as all others are moved
 USUAL_DIMENSIONS = 384  # for which that holds; of longer vectors so many fewer passages have room
 TABLE_PASSAGES = 20  # what a table costs by itself, in passages: 30 kB, however few it holds
-PATIENCE_SECONDS = 0.02  # for another question that reads on in the same scope: as a rule that takes 1 ms
+WAIT_SECONDS = 0.02  # for another question that reads on in the same scope: as a rule that takes 1 ms
 LEAST_BEGUN = 0.6  # of a user's messages begin with a name where that tells who speaks; "Update: ..." begins a few
 FIRST_PASSAGES = 256  # room of a new table; it doubles
 
@@ -111,7 +111,7 @@ class PassageTables:
         with self._choosing:
             growing = self._growing.setdefault(scope, _GrowingTable(self._dimensions))
             self._growing.move_to_end(scope)
-        if growing.reading.acquire(timeout=PATIENCE_SECONDS):
+        if growing.reading.acquire(timeout=WAIT_SECONDS):
             try:
                 self._follow(ask, growing, scope)
             finally:
@@ -131,7 +131,7 @@ class PassageTables:
         """
         with self._choosing:
             growing = self._growing.get(scope)
-        if growing is not None and growing.reading.acquire(timeout=PATIENCE_SECONDS):
+        if growing is not None and growing.reading.acquire(timeout=WAIT_SECONDS):
             try:
                 growing.provide(ids, vectors)
             finally:

@@ -70,11 +70,11 @@ class ArchiveProcess:
     """Implements `write_batch.Writer`. Run `write` in a supervised task: it starts the process."""
 
     def __init__(
-        self, policy: Policy, secret: bytes, counts: ArchiveCounts, patience_seconds: float = STUCK_SECONDS
+        self, policy: Policy, secret: bytes, counts: ArchiveCounts, stuck_seconds: float = STUCK_SECONDS
     ) -> None:
         """
         Args:
-            patience_seconds: without a process, or without a word from it, that are no failure yet: one that died is
+            stuck_seconds: without a process, or without a word from it, that are no failure yet: one that died is
                 there again sooner, and answers wait for their commits as long as they may.
         """
         self._policy = policy
@@ -92,7 +92,7 @@ class ArchiveProcess:
         self._link: _Link | None = None
         self._state = WriterState()
         self._heard_at = monotonic()
-        self._patience_seconds = patience_seconds
+        self._stuck_seconds = stuck_seconds
         self._may_begin = asyncio.Event()
         self._ready = asyncio.Event()
         self.pid: int | None = None
@@ -100,7 +100,7 @@ class ArchiveProcess:
     @property
     def state(self) -> WriterState:
         """The last state that the process told; failing, where it has been silent for too long."""
-        if (self._link is None or self._waiting) and monotonic() - self._heard_at > self._patience_seconds:
+        if (self._link is None or self._waiting) and monotonic() - self._heard_at > self._stuck_seconds:
             trouble = STARTING if self._link is None else SILENT
             return replace(self._state, is_failing=True, troubles=(*self._state.troubles, trouble))
         return self._state

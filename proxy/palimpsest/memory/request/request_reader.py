@@ -72,13 +72,13 @@ class RequestReader:
         self._has_warned_of_no_tenant = False
 
     async def read(
-        self, arrival: Arrival, patience_seconds: float, turn: str = ""
+        self, arrival: Arrival, timeout_seconds: float, turn: str = ""
     ) -> tuple[Reading, Speaker, Follows | None] | UntouchedRequest:
         """
         Read one request.
 
         Args:
-            patience_seconds: that a look-up is waited for, at most.
+            timeout_seconds: that a look-up is waited for, at most.
             turn: the id that it will be archived under; "" where it will not.
 
         Returns:
@@ -117,7 +117,7 @@ class RequestReader:
             return UntouchedRequest(Note.OFF, chat.model)
         known = _known_count(chat, before)
         if any(message.refers for message in chat.messages[known:]):
-            chat = replace(await self._completed(chat, speaker, patience_seconds), layout=None)
+            chat = replace(await self._completed(chat, speaker, timeout_seconds), layout=None)
         new_bytes += BYTES_PER_MESSAGE * len(chat.messages)
         prints, sizes = await self._work.run(new_bytes, _measure, chat, rules.key(tenant), before, known)
         is_counted = known if before and before.encoding == self._tokens.encoding(chat.model) else 0
@@ -134,12 +134,12 @@ class RequestReader:
             follows = Follows(before.turn, before.speaker, len(before.reading.history))
         return read.reading, speaker, follows
 
-    async def _completed(self, chat: Chat, speaker: Speaker, patience_seconds: float) -> Chat:
+    async def _completed(self, chat: Chat, speaker: Speaker, timeout_seconds: float) -> Chat:
         """The request with references by id filled in; the client's bytes are unchanged."""
         key = self._rules.key(speaker.tenant)
         named = reply_links((id for message in chat.messages for id in message.refers), key)
         try:
-            async with asyncio.timeout(patience_seconds):
+            async with asyncio.timeout(timeout_seconds):
                 answers = await self._journal.answers(speaker.tenant, [fingerprint for _, fingerprint in named])
         except FAILED as failure:
             skipped("history", failure, self._counts)
