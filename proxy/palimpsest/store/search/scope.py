@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import orjson
 
 from palimpsest.core.archive.chunking import scope_terms
-from palimpsest.core.recall.reinforcement import Round
 from palimpsest.domain import Query, Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask
+
+if TYPE_CHECKING:
+    from palimpsest.core.recall.reinforcement import Round
 
 
 @frozen
@@ -73,6 +76,8 @@ def rounds_of(ask: Ask, scope: Scope) -> list[Round]:
         (scope.tenant, *args),
     )
     carried = ((newest, orjson.loads(quoted)) for newest, quoted in rows)  # what stands behind 0 is only named
+    from palimpsest.core.recall.reinforcement import Round  # few policies want it
+
     return [Round(newest, quoted[: quoted.index(0)] if 0 in quoted else quoted) for newest, quoted in carried]
 
 
