@@ -77,12 +77,19 @@ def ran(*runs: tuple[str, str]) -> list[LostMessage]:
         ("pytest tests/parser -x", "pytest -q"),
         ("cd src && make 2>&1 | tail -5", "make"),
         ("pnpm --filter web build", "pnpm --filter web build"),
+        ("gofmt -w . && go build ./... | head && go test ./...", "golint run && go test ./... | tail -2 && echo OK"),
+        ('go test -run "TestOne|TestTwo"', "go test ./..."),
     ],
 )
 def test_a_failure_is_closed_by_the_same_program_however_it_is_called(failed: str, passed: str) -> None:
     runs = ((failed, "Exit code 2\nbad_thing: no"), (passed, "fine"))
     assert "failed" not in told(account(ran(*runs), [], 2000))
     assert "failed" in told(account(ran(*reversed(runs)), [], 2000))
+
+
+def test_a_part_of_a_command_that_passed_closes_no_failure_of_its_end() -> None:
+    runs = (("gofmt -w . && go test ./...", "Exit code 1\nbad_thing: no"), ("gofmt -w . && go build ./...", "fine"))
+    assert "failed" in told(account(ran(*runs), [], 2000))
 
 
 def test_a_command_passed_that_returned_nothing() -> None:

@@ -95,6 +95,8 @@ _LINES = re.compile(r"(?<![&|;\\{(])\s*\n\s*")  # of a script, each a command
 _VARIABLES = re.compile(  # in front of a program
     r"^(?:(?:[A-Za-z_]\w*=(?:\$\([^)]*\)|\"[^\"]*\"|'[^']*'|\S*)|sudo|env)\s+)+"
 )
+_PARTS = re.compile(r"&&|\|\|?|;")  # between parts of a command, which run one after another
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _ONCE = re.compile(  # what nobody types again; nor what was fed to a command, which is not told
     r"(?:mkdir|rm|cp|mv|chmod|chown|touch|ln|sleep|kill|pkill|true|git (?:add|mv|rm|restore|reset))\b"
     r"|.*(?:<<-?\s*\S+$|--help\b|--version\b)|\w+ -c\b"
@@ -341,7 +343,7 @@ def runs_of(done: Sequence[CallOutcome]) -> dict[str, CallOutcome]:
 
 def open_failures(runs: Mapping[str, CallOutcome], texts: Sequence[LostText]) -> list[tuple[str, CallOutcome]]:
     """The commands that failed, were meant to pass, and did not pass later."""
-    passed = {_program(command): one.at for command, one in runs.items() if not one.is_failure}
+    passed = {program: one.at for command, one in runs.items() if not one.is_failure for program in _programs(command)}
 
     def passed_at(program: str) -> int:
         """When it passed, by itself or as a part of all that its first word runs; -1: never."""
@@ -350,7 +352,7 @@ def open_failures(runs: Mapping[str, CallOutcome], texts: Sequence[LostText]) ->
     return [
         (command, one)
         for command, one in runs.items()
-        if one.is_failure and passed_at(_program(command)) < one.at and not _is_foreseen(one, texts)
+        if one.is_failure and passed_at(_programs(command)[-1]) < one.at and not _is_foreseen(one, texts)
     ]
 
 
@@ -426,7 +428,8 @@ def _root(paths: Sequence[str]) -> str:
     return root if len(paths) > 1 and len(root) >= ROOT_CHARS else ""
 
 
-def _program(command: str) -> str:
-    """What a command runs: its first two words that are neither variables nor options."""
-    words_of = (word for word in _VARIABLES.sub("", command).split() if not word.startswith("-"))
-    return " ".join(islice(words_of, 2))
+def _programs(command: str) -> list[str]:
+    """What each part of a command runs, if that does something: its first words that are no variables or options."""
+    parts = [_VARIABLES.sub("", part) for part in _PARTS.split(_QUOTED.sub("", command))]
+    programs = [[word for word in part.split() if not word.startswith("-")][:2] for part in parts]
+    return [" ".join(words) for words in programs if words and not only_looks(" ".join(words))] or [command]
