@@ -472,6 +472,30 @@ async def test_beside_an_account_of_work_comes_what_people_typed_newest_first(re
     assert recalled.account is not None and texts(recalled) == [newest, first]
 
 
+async def test_a_request_too_long_to_be_quoted_is_told_by_its_beginning_and_end_where_nobody_asks_since(
+    recall: Recall, past: Past
+) -> None:
+    request = f"Make the parser faster. {'It takes long for empty lines. ' * 40}Change no interface."
+    said = await past.say(request, EDITED)
+    query = ask("", frozenset(said), named=frozenset(), account_chars=2000)
+    account = (await recall.recall(query, 10)).account
+    assert account is not None and account.lines[0].label == "asked" and account.lines[0].occurrences == said[:1]
+    assert account.lines[0].text.startswith("Make the parser faster. It takes") and len(account.lines[0].text) < 900
+    assert account.lines[0].text.endswith("lines. Change no interface.")
+    also = await past.say(second := "Take the second of the two designs.", "I did.")
+    asked = await past.say("<command-name>/model</command-name>", "Fine.", conversation="c-1")
+    for one, is_told in (
+        (replace(query, text="How?", named=None), False),
+        (replace(query, account_chars=1000), False),
+        (replace(query, lost=query.lost | {*also}), False),
+        (replace(query, lost=query.lost | {*asked}), True),
+        (replace(query, excluded=frozenset(said[:1])), False),
+        (replace(query, visible_fulls=frozenset({print_of("acme", user(second)).full})), False),
+    ):
+        account = (await recall.recall(one, 10)).account
+        assert account is not None and (account.lines[0].label == "asked") is is_told
+
+
 async def test_of_requests_that_ask_for_the_same_beside_an_account_the_newest_comes(recall: Recall, past: Past) -> None:
     asked = "Please make the parser accept empty lines", "Please make the parser accept the empty lines now"
     other = "Please make the parser accept empty lines in b.py"

@@ -16,7 +16,7 @@ from palimpsest.core.work.account import LostMessage, account
 from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
-from palimpsest.domain import Account, Candidate, Query
+from palimpsest.domain import Account, AccountLine, Candidate, Query
 from palimpsest.store.engine import Ask, Row, ask_ahead
 from palimpsest.store.search.passages import newest_texts, passages_of
 from palimpsest.store.search.scope import Scope
@@ -24,6 +24,7 @@ from palimpsest.store.turns.cleared import cleared_in
 
 WORK_FILES = 2  # that several messages of a talk name: it is about work, though no tool was called
 TYPED_CHARS, TYPED_WORDS = 600, 4  # of what somebody typed: more was pasted, less answers what is lost
+REQUEST_START_CHARS, REQUEST_END_CHARS = 600, 200  # of such a one: it says first or last what to do
 ALIKE = 0.7  # of the words of two requests that name the same, from which on they ask for the same
 # Of lost work, the newest is read for its account. More gains nothing: all of it held .684 of what the rest of a
 # session named, 80,000 characters .685, 50,000 .668 (`palimpsest bench work coding_sessions`, given so much).
@@ -74,7 +75,27 @@ def account_of(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         is_talk = False
     # who asks something in a talk mostly wants an answer: all of an account held hardly an answer more
     chars = query.account_chars // 2 if is_talk and query.named is None else query.account_chars
-    return replace(account(read[::-1], query.seen, chars), is_talk=is_talk)
+    request = _long_request(read, rows, query)
+    told = account(read[::-1], (*query.seen, *(line.text for line in request)), chars)
+    return replace(told, lines=(*request, *told.lines), is_talk=is_talk)
+
+
+def _long_request(read: Sequence[LostMessage], rows: Sequence[Row], query: Query) -> list[AccountLine]:
+    """
+    How the newest request begins and ends, where it was lost, nobody asks now, and it is too long to be quoted.
+
+    Args:
+        read: what was lost, the newest first; `rows`: the conversation's, as of `passages_of`.
+    """
+    said = [(" ".join(untagged_words(one.text).split()), one.occurrence) for one in read if one.role == "user"]
+    # what is short between tags, a client writes before and behind a request
+    text, at = next((one for one in said if len(one[0]) > TYPED_CHARS or not one[0].startswith(("<", "["))), ("", 0))
+    is_newest = not any(role == "user" and of > at and full in query.visible_fulls for _, of, full, role, *_ in rows)
+    has_room = query.account_chars >= 2 * (REQUEST_START_CHARS + REQUEST_END_CHARS)  # half of what a block may say
+    is_due = is_newest and has_room and query.named is not None and at not in query.excluded
+    if not is_due or len(text) <= TYPED_CHARS or is_machine([one.text for one in read if one.role == "user"]):
+        return []
+    return [AccountLine("asked", f"{text[:REQUEST_START_CHARS]} … {text[-REQUEST_END_CHARS:]}", (at,))]
 
 
 def typed_passages(rows: Sequence[Row], query: Query, limit: int) -> list[tuple[int, float]]:
