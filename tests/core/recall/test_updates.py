@@ -18,6 +18,7 @@ from palimpsest.core.recall.updates import (
     later_statements,
     likeness,
     namesakes,
+    next_statement,
     statements,
 )
 
@@ -130,6 +131,20 @@ def test_what_is_far_from_the_question_shares_a_name_only() -> None:
 def test_a_name_that_many_passages_hold_leads_nowhere() -> None:
     assert of_one_name(np.resize(np.arange(5), MOST_NAMED)) == [4, 1]
     assert of_one_name(np.resize(np.arange(5), MOST_NAMED + 1)) == []
+
+
+def said_next(*after: str, users: tuple[int, ...] = (0, 2), nearness: float = 0.4) -> list[int]:
+    table = passage_table(("Our dog is called Bruno.", "A fine name.", *after), users=users, asks=[4])
+    asked = QueryMatches(cosines=np.full(len(table), nearness), found={}, text="What does our dog take?")
+    return next_statement(table, 0, np.ones(len(table), np.bool_), asked)
+
+
+def test_behind_a_statement_stands_what_the_user_told_next() -> None:
+    tablets = "The vet put him on tablets, 5 mg a day."
+    assert said_next(tablets) == said_next(tablets, "Poor dog.", "How old is he?") == [2]
+    assert said_next("A second passage of the answer.", tablets, users=(0, 3)) == [3]
+    assert said_next(tablets, users=(0,)) == said_next("Poor dog.", "So?", "How old is he?", users=(0, 4)) == []
+    assert said_next(tablets * 6) == said_next(tablets, nearness=LEAST_NAMESAKE_NEARNESS - 0.01) == []
 
 
 def test_a_name_is_the_same_word_with_its_capital() -> None:

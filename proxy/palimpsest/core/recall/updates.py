@@ -26,6 +26,8 @@ NAMESAKES = 2  # statements that share a name, behind one
 # Cosine to the question, against what has nothing but the name. Of the 18 needs of second_statements.json as many are
 # reached as without it: 12 while the window slides, 16 after a summary; at .2, 7 and 10.
 LEAST_NAMESAKE_NEARNESS = 0.1
+FOLLOWED = 8  # passages to what the user said next: farther on, much lies between
+FOLLOWING_CHARS = 200  # of that: what is longer is a matter of its own
 # Cosine, the weighed share of the words that both have among the words of either (Jaccard), and what the two have of
 # the earlier one's subject. 27 of 27 corrections are as much alike ("My dentist is Dr. Okafor" / "Dr. Okafor retired,
 # my dentist is Dr. Lindgren now"), and 21 of 462 statements and the likest later one; without the subject, 25 and 14.
@@ -112,6 +114,21 @@ def namesakes(
     if asked.cosines is not None:
         rows = rows[asked.cosines[rows] >= LEAST_NAMESAKE_NEARNESS]
     return nearest_first(rows, asked)[:LOOKED_AT]
+
+
+def next_statement(table: PassageTable, row: int, eligible: Bools, asked: QueryMatches) -> list[int]:
+    """
+    The row of what the user said next in the conversation of a statement, where it tells something near the question.
+
+    "The vet put him on tablets" follows "Our dog is called Bruno", and neither names him nor calls him a dog.
+    """
+    at = int(table.after[row])
+    for _ in range(FOLLOWED):
+        if at >= 0 and (not table.users[at] or table.fulls[at] == table.fulls[row]):
+            at = int(table.after[at])
+    tells = at >= 0 and eligible[at] and table.users[at] and not table.asks[at] and table.tells[at] >= LEAST_UPDATING
+    is_near = asked.cosines is None or asked.cosines[at] >= LEAST_NAMESAKE_NEARNESS
+    return [at] if tells and is_near and table.lengths[at] <= FOLLOWING_CHARS else []
 
 
 def all_names(text: str) -> dict[str, None]:

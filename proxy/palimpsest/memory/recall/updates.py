@@ -20,6 +20,7 @@ from palimpsest.core.recall.updates import (
     likeness,
     namesakes,
     nearest_first,
+    next_statement,
     statements,
     union,
 )
@@ -43,7 +44,7 @@ def with_related(
 ) -> RankedRows:
     """
     A ranking with what was said of the same thing inserted behind each statement, equally probable: its newest update,
-    and the statements that share a rare name with it.
+    and the statements that share a rare name with it; and behind all what the user said next.
     """
     stated = _texts(texts, table, statements(table, best))
     said = {row: query_terms(text) for row, text in stated.items()}
@@ -67,7 +68,8 @@ def with_related(
         newest = max(((one, much) for one, much in alike.items() if much >= LEAST_ALIKE), default=None)
         named_too = [one for one in others[row].tolist() if one in read and has_name(read[one], named[row])]
         behind[row] = [*([newest] if newest else []), *((one, 0.0) for one in named_too[:NAMESAKES])]
-    return _with_updates(best, behind) if any(behind.values()) else best
+    at_end = {row: next_statement(table, row, eligible, asked) for row in said}
+    return _with_updates(best, behind, at_end) if any((*behind.values(), *at_end.values())) else best
 
 
 def told_of_known_things(
@@ -96,17 +98,24 @@ def _names_not_asked_for(text: str, asked: QueryMatches) -> dict[str, set[str]]:
     return {name: {*word_terms(name, code)} - {*asked.found} for name in all_names(text)}
 
 
-def _with_updates(best: RankedRows, updates: Mapping[int, Sequence[tuple[int, float]]]) -> RankedRows:
-    """The ranking with each update behind its statement; where it was ranked itself, it keeps its signals."""
+def _with_updates(
+    best: RankedRows, updates: Mapping[int, Sequence[tuple[int, float]]], at_end: Mapping[int, Sequence[int]]
+) -> RankedRows:
+    """
+    The ranking with each update behind its statement, and what is only said next behind all, if there is room left.
+
+    What was ranked itself keeps its signals.
+    """
     place = {row: at for at, row in enumerate(best.rows.tolist())}
     order: list[tuple[int, int, float]] = []  # the row, the place of its signals, how much it is an update
     for row in best.rows.tolist():
         order.append((row, place[row], 0.0))
         order += [(update, place.get(update, -1), much) for update, much in updates.get(row, ())]
+    order += [(row, place.get(row, -1), 0.0) for rows in at_end.values() for row in rows]
     first: dict[int, tuple[int, float]] = {}
     probable = dict(zip(best.rows.tolist(), best.signals[PROBABILITY].tolist(), strict=True))
     for statement, each in updates.items():
-        for update, _ in each:
+        for update in (*(row for row, _ in each), *at_end[statement]):
             probable[update] = max(probable.get(update, 0.0), probable[statement])
     for row, at, much in order:
         first.setdefault(row, (at, much))
