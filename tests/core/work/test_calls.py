@@ -28,6 +28,10 @@ def called(tool: str, **arguments: object) -> tuple[Act, str]:
     [
         ("Edit", {"file_path": "a/b.py", "old_string": "x", "new_string": "y"}, Act.EDITED, "a/b.py"),
         ("str_replace_editor", {"path": "a/b.py", "old_str": "x", "new_str": "y"}, Act.EDITED, "a/b.py"),
+        ("str_replace_editor", {"command": "view", "path": "a/b.py"}, Act.READ, "a/b.py"),
+        ("str_replace_editor", {"command": "create", "path": "a/b.py", "file_text": "x"}, Act.CREATED, "a/b.py"),
+        ("text_editor", {"command": "insert", "path": "a/b.py", "insert_line": 3}, Act.EDITED, "a/b.py"),
+        ("run", {"command": "make", "cwd": "/src"}, Act.RAN, "make"),
         ("mcp__fs__put", {"path": "a/b.py", "content": "x"}, Act.CREATED, "a/b.py"),
         ("Write", {"file_path": "a/b.py", "content": "x"}, Act.CREATED, "a/b.py"),
         ("read_file", {"target_file": "a/b.py", "offset": 3}, Act.READ, "a/b.py"),

@@ -288,11 +288,10 @@ def _calls_of(tool: str, arguments: Any) -> Iterator[Call]:
         for at, (how, path) in enumerate(dict.fromkeys(patched)):
             yield Call(acts.get(how, Act.EDITED), path, text if not at else "")
         return
-    if command := _command(tool, fields, text):
-        yield Call(Act.RAN, command, text)
-        return
-    path = _path(fields)
-    yield Call(_act(tool, fields, path), path, text)
+    path, command = _path(fields), _command(tool, fields, text)
+    if fields.keys() & PATHS and command.isidentifier():  # of an editor, as "view" or "str_replace"
+        tool, command = command, ""
+    yield Call(Act.RAN, command, text) if command else Call(_act(tool, fields, path), path, text)
 
 
 def _act(tool: str, fields: Mapping[str, Any], path: str) -> Act:
