@@ -79,6 +79,10 @@ def test_arguments_that_cannot_be_read_are_kept_as_they_are() -> None:
         ("Output: x\nconfig is invalid\nstopped\nError: (none)\nExit Code: 8", ("exit 8; config is invalid", True)),
         ("port 5432 failed: nobody is there\nExit code: 0", ("", False)),
         ("12:04:24 ERROR is a level\n3 passed", ("3 passed", False)),
+        ("fix.go, line 2 error\n--- PASS: TestWriteError (0.00s)\n=== RUN   TestWriteError\nPASS", ("", False)),
+        ("  File b.py, line 3\nb.py:3: KeyError\n", ("b.py:3: KeyError", True)),
+        ('+\tt.Fatalf("Load() returned error: %v", err)\n+\treturn Bad{Text: "cannot use both"}', ("", False)),
+        ('14:45 WARN no link error="lstat /tmp/x: no such file"\nok', ("", False)),
         ("Tests run: 6, Failures: 1, Errors: 0", ("Tests run: 6, Failures: 1, Errors: 0", True)),
         ("ok, exit code 0", ("", False)),
         ("", ("", False)),
@@ -108,6 +112,7 @@ def test_edits_that_a_text_holds_are_edits(edit: str) -> None:
     [
         ("grep -rn error src", "src/a.go: return ValidationError{", ("", False)),
         ("cd /x && git diff main", "+ raise ValueError: no\n--- FAIL", ("", False)),
+        ("M=$(go env GOMODCACHE)/x && grep -n err $M/a.go", "4: error: no", ("", False)),
         ("./run --help", "  --silent  Suppress all non-error output", ("", False)),
         ("go build ./...", "a.go:8: cannot use x as y", ("a.go:8: cannot use x as y", True)),
         ("curl -sS http://localhost:7431", "curl: (7) Couldn't connect", ("curl: (7) Couldn't connect", True)),

@@ -64,33 +64,37 @@ _STEP = re.compile(r"^\s*(?:[-*]|\d+\.)\s*\[(.)\]\s*(.+)$", re.MULTILINE)
 _STATE = re.compile(r"^(?:pending|in[_-]progress|completed|cancelled|high|medium|low)$", re.MULTILINE)  # of a step
 _EXIT = re.compile(r"\b(?i:exit(?:ed)?(?: with)?(?:[ _]?code|[ _]?status)?|returncode)\W{1,4}(\d+)")
 _TESTS = re.compile(
-    r"(?<![\d:.])\b\d+ (?i:tests? )?(?i:failed|passed|errors?|failures|passing|failing)\b(?!:)"  # no port
+    r"(?<![\d:.])\b\d+ (?i:tests? )?(?i:failed|passed|(?<=\b1 )error|errors|failures|passing|failing)\b(?!:)"  # no port
     r"|\bTests run: \d+(?:, (?:Failures|Errors): \d+)+"
 )
 _FAILURES = re.compile(r"(?i)^[1-9].*(?:fail|error)|(?:failures|errors): [1-9]")
 _ERROR = re.compile(
-    r"^.*?(?:\b\w*(?:Error|Exception)(?::|$)|\b[Ee]rror(?: \w{1,8})?:|\b[Ee]rror at\b|\berror\["
-    r"|^[^\w\n]*(?:error|ERROR)\b|\bFAIL(?:ED|URE)?\b|\*\*\* \["
+    r"^.*?(\b\w*(?:Error|Exception):|(?:^(?:E +)?|: )[\w.]*(?:Error|Exception)$|\b[Ee]rror(?: \w{1,8})?:"
+    r"|\b[Ee]rror at\b|\berror\[|^[^\w\n]*(?:error|ERROR)\b|\bFAIL(?:ED|URE)?\b|\*\*\* \["
     r"|\bfatal:|\bpanic:|\bTraceback|\b[Nn]o such file|\bcommand not found|\bnot found$|\b[Pp]ermission denied"
     r"|\bcannot (?:use|find|open|access|import|stat|read|write|connect|create|load|resolve)\b|\bundefined:).*$",
     re.MULTILINE,
 )
 _LOOKS = re.compile(  # what it prints is what it was asked to show, errors in source code among it
-    r"(?:(?:cd|export|source) [^&;|\n]+(?:&&|;|\n)\s*)*(?:sudo )?(?:for\b|if\b|echo|printf|which|type|command|env"
-    r"|[a-z]*grep|rg|ag|sed|g?awk|cat|bat|head|tail|less|find|fd|ls|tree|wc|diff|jq|yq|stat|file|du|sort|uniq|nl|strings"
-    r"|git (?:-\S+ (?:\S+ )?)*(?:diff|show|log|status|branch|grep|blame|remote|rev-parse|worktree list)|ss|lsof|ps"
+    r"(?:(?:(?:cd|export|source) |[A-Za-z_]\w*=)[^&;|\n]+(?:&&|;|\n)\s*)*(?:sudo )?(?:for\b|if\b|echo|printf|which|type"
+    r"|command|env|[a-z]*grep|rg|ag|sed|g?awk|cat|bat|head|tail|less|find|fd|ls|tree|wc|diff|jq|yq|stat|file|du|sort"
+    r"|uniq|nl|strings|ss|lsof|ps"
+    r"|git (?:-\S+ (?:\S+ )?)*(?:diff|show|log|status|branch|grep|blame|remote|rev-parse|worktree list)"
     r"|kubectl (?:-\S+ (?:\S+ )?)*(?:get|describe|logs)|docker (?:ps|logs|images|inspect)"
     r"|gh \w+ (?:diff|view|list)|gh api)\b"
 )
 _SAYS = re.compile(r"^([\w.+-]+)(?:\[\d+\])?: \S.*\Z", re.MULTILINE)  # a program, and the last that it says
 _PROGRAMS = re.compile(r"(?:^|[;&|(]|\bsudo)\s*(?:[A-Za-z_]\w*=\S+\s+)*(?:[\w.+-]*/)*([\w.+-]+)")  # that a command runs
 _COMPLAINS = re.compile(  # of a command that failed: where nothing else tells the reason
-    r"^.*\b(?:[Ff]ail(?:ed|s|ure)?|not found|denied|refused|[Cc]annot|[Cc]ould not|[Uu]nable to|timed out|[Ii]nvalid"
+    r"^.*\b([Ff]ail(?:ed|s|ure)?|not found|denied|refused|[Cc]annot|[Cc]ould not|[Uu]nable to|timed out|[Ii]nvalid"
     r"|mismatch|[Mm]issing)\b.*$",
     re.MULTILINE,
 )
+_IN_CODE = re.compile(r"[\w\])][({](?:\w+: ?)?[\"'`][^\"'`]*$")  # in front of words in a text that a call is given
 _SPEAKS = re.compile(r"[^\W\d_]{3}")
-_NO_ERROR = re.compile(rf"{_EXIT.pattern}|{_TESTS.pattern}|\(none\)$")  # a line that only says how it ended
+_NO_ERROR = re.compile(  # a line that only says how it ended, or that a program wrote at another level
+    rf"{_EXIT.pattern}|{_TESTS.pattern}|\(none\)$|\b(?:WARN(?:ING)?|INFO|DEBUG)\b"
+)
 _CHATTY = frozenset({"make", "ninja", "git", "go"})  # they announce what they do in the form of an error
 _LEFT = re.compile(  # what a command says that it left behind
     r"^(?:Successfully installed .+|go: (?:added|upgraded) .+|\+ [\w@/.-]+(?:@|==)[\w.^~-]+"
@@ -247,8 +251,9 @@ def outcome_of(result: str, command: str = "") -> tuple[str, bool]:
 
 
 def _first(pattern: re.Pattern[str], result: str) -> re.Match[str] | None:
-    """The first line of this form that says more than how the command ended."""
-    return next((line for line in pattern.finditer(result) if not _NO_ERROR.search(line[0])), None)
+    """The first line of this form that says more than how the command ended, and is no source code."""
+    lines = (line for line in pattern.finditer(result) if not _NO_ERROR.search(line[0]))
+    return next((line for line in lines if not _IN_CODE.search(result, line.start(), line.start(1))), None)
 
 
 def _complaint(result: str, command: str) -> re.Match[str] | None:
