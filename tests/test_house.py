@@ -62,7 +62,7 @@ OFF = (
     *("features.mcp.endpoint", "features.mcp.tools", "features.mcp.server"),
     *("console.offline", "console.terminal", "telemetry.tracing.opentelemetry"),
     *("core.writing", "core.consolidation", "core.facts.statements", "core.recall.keys", "core.recall.probes"),
-    "core.recall.reinforcement",
+    *("core.recall.reinforcement", "core.archive.retention"),
     *("store.knowledge", "store.engine.postgres", "memory.embedding.fetch", "core.recall.query_plan"),
     *("upstream.via_litellm", "upstream.litellm_library", "upstream.litellm_bridge", "upstream.via_litellm"),
     *("store.turns.requests", "store.turns.answers", "core.recall.trail"),

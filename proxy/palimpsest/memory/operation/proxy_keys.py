@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Sequence
 from functools import partial
 
-from palimpsest.core.archive.retention import age_seconds
 from palimpsest.core.caller.proxy_keys import PREFIX, digest_of
 from palimpsest.domain import Json, ProxyKey
 from palimpsest.domain.errors import PolicyError
@@ -119,6 +118,8 @@ def _demand_name(what: str, value: str) -> None:
 
 def _seconds_of(period: str) -> float:
     """The seconds of a period such as 90d; raises PolicyError for any other text."""
+    from palimpsest.core.archive.retention import age_seconds  # a server that makes no key needs none of it
+
     try:
         return age_seconds(period)
     except PolicyError as wrong:
