@@ -496,6 +496,32 @@ async def test_a_request_too_long_to_be_quoted_is_told_by_its_beginning_and_end_
         assert account is not None and (account.lines[0].label == "asked") is is_told
 
 
+REVIEW = f"{EDITED}\n\n1. Rename the parser.\n2. Test empty lines.\n3. Drop the cache."
+
+
+async def test_items_that_a_request_names_by_numbers_are_told_from_the_list_that_was_lost(
+    recall: Recall, past: Past
+) -> None:
+    *said, _, _ = await past.say("Review it.", "1. Old\n2. Older\n3. Oldest", "More.", REVIEW, "Do 2 and 3.", "Yes.")
+    query = ask("Do 2 and 3.", frozenset(said), account_chars=1000)
+    in_loop = replace(
+        query, text="", named=frozenset(), visible_fulls=frozenset({print_of("acme", user(query.text)).full})
+    )
+    for one in (query, in_loop):
+        account = (await recall.recall(one, 10)).account
+        assert account is not None and account.lines[0].label == "listed"
+        assert account.lines[0].text == "2. Test empty lines.\n3. Drop the cache."
+        assert account.lines[0].occurrences == (said[3],)
+    for one in (
+        replace(query, text="Do 2 and 4."),
+        replace(query, text="How?"),
+        replace(query, seen=("2. Test empty lines.\n3. Drop the cache.",)),
+        replace(query, account_chars=80),
+    ):
+        account = (await recall.recall(one, 10)).account
+        assert account is not None and "listed" not in [line.label for line in account.lines]
+
+
 async def test_of_requests_that_ask_for_the_same_beside_an_account_the_newest_comes(recall: Recall, past: Past) -> None:
     asked = "Please make the parser accept empty lines", "Please make the parser accept the empty lines now"
     other = "Please make the parser accept empty lines in b.py"

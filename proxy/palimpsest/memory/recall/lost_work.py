@@ -16,6 +16,7 @@ from palimpsest.core.work.account import LostMessage, account
 from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
+from palimpsest.core.work.numbered import items_of, named_numbers
 from palimpsest.domain import Account, AccountLine, Candidate, Query
 from palimpsest.store.engine import Ask, Row, ask_ahead
 from palimpsest.store.search.passages import newest_texts, passages_of
@@ -54,11 +55,15 @@ def account_of(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
     is_talk = not any(lost.values())
     # an empty result has no passage, and is how most commands say that they passed
     silent = query.lost.difference(occurrence for _, occurrence, *_ in rows) if lost else ()
-    asked = {*lost, *(occurrence for occurrence in silent if occurrence > min(lost))}
+    newest = max((at for _, at, full, role, *_ in rows if role == "user" and full in query.visible_fulls), default=0)
+    asked = {newest, *lost, *(occurrence for occurrence in silent if occurrence > min(lost))}
+    request = query.text
     room = READ_CHARS
     read: list[LostMessage] = []
     for row in reversed(newest_texts(ask, asked, READ_MESSAGES, MESSAGE_CHARS)):
         one = LostMessage(*row)
+        if one.occurrence == newest and query.named is not None:  # nobody asks: the request is worked at
+            request = one.text
         if one.occurrence not in lost and (one.role not in TOOL_ROLES or one.text):
             continue
         read.append(one)
@@ -75,27 +80,37 @@ def account_of(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         is_talk = False
     # who asks something in a talk mostly wants an answer: all of an account held hardly an answer more
     chars = query.account_chars // 2 if is_talk and query.named is None else query.account_chars
-    request = _long_request(read, rows, query)
-    told = account(read[::-1], (*query.seen, *(line.text for line in request)), chars)
-    return replace(told, lines=(*request, *told.lines), is_talk=is_talk)
+    first = [*_long_request(read, newest, query), *_listed(read, request, query)][:1]
+    told = account(read[::-1], (*query.seen, *(line.text for line in first)), chars)
+    return replace(told, lines=(*first, *told.lines), is_talk=is_talk)
 
 
-def _long_request(read: Sequence[LostMessage], rows: Sequence[Row], query: Query) -> list[AccountLine]:
+def _long_request(read: Sequence[LostMessage], newest_visible: int, query: Query) -> list[AccountLine]:
     """
     How the newest request begins and ends, where it was lost, nobody asks now, and it is too long to be quoted.
 
     Args:
-        read: what was lost, the newest first; `rows`: the conversation's, as of `passages_of`.
+        read: what was lost, the newest first.
     """
     said = [(" ".join(untagged_words(one.text).split()), one.occurrence) for one in read if one.role == "user"]
     # what is short between tags, a client writes before and behind a request
     text, at = next((one for one in said if len(one[0]) > TYPED_CHARS or not one[0].startswith(("<", "["))), ("", 0))
-    is_newest = not any(role == "user" and of > at and full in query.visible_fulls for _, of, full, role, *_ in rows)
-    has_room = query.account_chars >= 2 * (REQUEST_START_CHARS + REQUEST_END_CHARS)  # half of what a block may say
-    is_due = is_newest and has_room and query.named is not None and at not in query.excluded
+    is_due = query.named is not None and newest_visible < at and at not in query.excluded
     if not is_due or len(text) <= TYPED_CHARS or is_machine([one.text for one in read if one.role == "user"]):
         return []
-    return [AccountLine("asked", f"{text[:REQUEST_START_CHARS]} … {text[-REQUEST_END_CHARS:]}", (at,))]
+    line = AccountLine("asked", f"{text[:REQUEST_START_CHARS]} … {text[-REQUEST_END_CHARS:]}", (at,))
+    return [line] if query.account_chars >= 2 * line.chars else []  # that is half of what a block may say
+
+
+def _listed(read: Sequence[LostMessage], request: str, query: Query) -> list[AccountLine]:
+    """The items that the request names by their numbers, of the newest lost list of an answer that has all of them."""
+    numbers, seen = named_numbers(request), "\n".join(query.seen)
+    for one in read if numbers else ():
+        if one.role == "assistant" and (items := items_of(one.text, numbers)):
+            told = [item for item in items if item not in seen]
+            line = AccountLine("listed", "\n".join(told), (one.occurrence,))
+            return [line] if told and 2 * line.chars <= query.account_chars else []
+    return []
 
 
 def typed_passages(rows: Sequence[Row], query: Query, limit: int) -> list[tuple[int, float]]:
