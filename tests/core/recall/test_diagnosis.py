@@ -32,6 +32,7 @@ from palimpsest.settings.policy import MemoryPolicy, Policy
 
 from tests.core.driving import client_table
 
+AGREED = "Yes, I'm fine with that. Please go ahead with the changes."
 QUESTION = "Which port does the billing gateway listen on?"
 SPEAKER = Speaker("t", user="ann")
 RECALL, RESTORE = (DEMANDS[Generosity.BALANCED][kind] for kind in (BlockKind.RECALL, BlockKind.RESTORE))
@@ -160,7 +161,7 @@ def test_where_nobody_asks_what_the_new_messages_name_is_known(
     assert ("deploy.yaml" in found.query.named) == any("deploy.yaml" in text for _, text in said)
 
 
-@pytest.mark.parametrize("text", ["ok, go on", "Thanks!", "Gut, machen wir weiter.", "谢谢", "why is that?"])
+@pytest.mark.parametrize("text", ["ok, go on", "Thanks!", "Gut, machen wir weiter.", "谢谢", "why is that?", AGREED])
 def test_small_talk_needs_nothing(text: str) -> None:
     lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, -1))
     found = decide(chat(("user", "a"), ("user", text)), lineage)
@@ -168,7 +169,7 @@ def test_small_talk_needs_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "restores"), [("Thanks!", False), ("OK, let us go on.", True), ("Weiter bitte.", True)]
+    ("text", "restores"), [("Thanks!", False), ("OK, let us go on.", True), ("Weiter bitte.", True), (AGREED, True)]
 )
 def test_after_a_compaction_only_who_goes_on_gets_back_what_was_lost(text: str, restores: bool) -> None:
     found = decide(chat(("system", "s"), ("user", "Summary: we talked."), ("user", text)), SUMMARY)

@@ -23,6 +23,7 @@ from palimpsest.core.recall.utterance import (
     personal,
     question_form,
     read_utterance,
+    says_nothing,
     spoken_words,
     stating,
     words,
@@ -42,14 +43,28 @@ def test_the_language_of_short_lines_is_mostly_known(code: str) -> None:
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_no_question_and_no_task_is_taken_for_small_talk(code: str) -> None:
-    assert not [line for line in LINES[code]["general"] if read_utterance(line).is_small_talk]
+    assert not [line for line in LINES[code]["general"] if says_nothing(line)]
     assert mean(read_utterance(line).is_small_talk for line in LINES[code]["past"]) <= 0.1
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_thanks_greetings_and_assent_are_small_talk_where_every_word_of_them_is(code: str) -> None:
     assert mean(read_utterance(line).is_small_talk for line in LINES[code]["small"]) >= 0.3
-    assert not [line for line in LINES[code]["past"] if read_utterance(line).goes_on]
+    assert not [line for line in LINES[code]["past"] if says_nothing(line) and read_utterance(line).go_on]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_nothing"),
+    [
+        ("Yes, please proceed with the cancellation. Thank you!", True),
+        ("I'm fine with that. Please go ahead with the changes.", True),
+        ("Go on with step 3, please.", False),
+        ("Could you please go on and look at it in the other folder?", False),
+        ("Continue with the German translation of chapter two.", False),
+    ],
+)
+def test_who_only_agrees_to_go_on_says_nothing(line: str, is_nothing: bool) -> None:
+    assert says_nothing(line) is is_nothing and not read_utterance(line).is_small_talk
 
 
 HELPED = """

@@ -23,7 +23,7 @@ from palimpsest.core.block.pressure import counts_chars, limited_by_client, reca
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.generosity import Demand, demanded
 from palimpsest.core.recall.human_text import newest_spoken
-from palimpsest.core.recall.utterance import QUESTION_MARKS, Utterance, read_utterance
+from palimpsest.core.recall.utterance import QUESTION_MARKS, read_utterance, says_nothing
 from palimpsest.domain import (
     BlockKind,
     Budget,
@@ -122,15 +122,15 @@ def diagnose(
     at_cap = blocks.tokens >= share * now.window_tokens > 0
     sheds = at_cap and (restores or makes_room)  # after a cut, who asks for what was said means it
     found = replace(found, tells_facts=policy.facts.are_told and lineage.role is Role.MAIN and (sheds or not at_cap))
-    uttered = read_utterance(spoken.text) if spoken.is_last else None
-    if uttered is not None and uttered.is_small_talk and not (restores and _goes_on(chat, spoken, uttered)):
+    is_idle = spoken.is_last and says_nothing(spoken.text)
+    if is_idle and not (restores and _goes_on(chat, spoken)):
         return replace(found, note=Note.NOTHING_RELEVANT)
     budget = _restore_budget(now, makes_room) if restores else _recall_budget(chat, now, at_cap, makes_room)
     if isinstance(budget, Note):
         return replace(found, note=budget)
     kind = BlockKind.RESTORE if restores else BlockKind.RECALL
     demand = demanded(policy.memory.generosity, kind, lineage.head)
-    asks = not restores or _asks(chat, lineage, spoken.newest, uttered)
+    asks = not restores or (not is_idle and _asks(chat, lineage, spoken))
     text, ask_journal = _question(chat, lineage, spoken, asks)
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
     query = Query(
@@ -144,7 +144,7 @@ def diagnose(
         visible_fulls=frozenset(chain(fulls, held)),
         excluded=frozenset() if sheds else blocks.occurrences,
         named=None if asks else _new_names(chat, lineage),
-        with_prose=uttered is None or not uttered.is_small_talk,  # who says "go on" in a chat needs what was told
+        with_prose=not is_idle,  # who says "go on" in a chat needs what was told
         without_cleared=True,
         least_help=demand.least_help,
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
@@ -208,21 +208,22 @@ def answering(budget: Budget, demand: Demand) -> Budget:
     return replace(budget, passage_chars=min(budget.passage_chars, ANSWER_CHARS), least_worth=demand.least_worth)
 
 
-def _goes_on(chat: Chat, spoken: _HumanWords, uttered: Utterance) -> bool:
+def _goes_on(chat: Chat, spoken: _HumanWords) -> bool:
     """Whether small talk means that the work goes on: it asks for that, or it agrees to what was just proposed."""
-    if uttered.goes_on or spoken.text.endswith(QUESTION_MARKS):
-        return uttered.goes_on
+    asks = read_utterance(spoken.text).go_on > 0
+    if asks or spoken.text.endswith(QUESTION_MARKS):
+        return asks
     before = next(
         (m for m in reversed(chat.messages[: spoken.newest]) if m.role == "assistant" and m.text.strip()), None
     )
     return before is not None and before.text.rstrip().endswith(QUESTION_MARKS)
 
 
-def _asks(chat: Chat, lineage: Lineage, newest: int, uttered: Utterance | None) -> bool:
-    """Whether the request ends with a human message that was never there before and says what it wants."""
-    if uttered is None or uttered.is_small_talk or not uttered.words:
+def _asks(chat: Chat, lineage: Lineage, spoken: _HumanWords) -> bool:
+    """Whether the request ends with a human message in words that was never there before."""
+    if not spoken.is_last or not read_utterance(spoken.text).words:
         return False
-    at = newest - sum(message.is_instruction for message in chat.messages[: newest + 1])
+    at = spoken.newest - sum(message.is_instruction for message in chat.messages[: spoken.newest + 1])
     is_reworded = lineage.restores_again and at in lineage.changed
     is_new = at >= len(lineage.kept) or lineage.kept[at] < 0 or is_reworded
     return is_new and at not in lineage.summary_at

@@ -29,6 +29,9 @@ CHARS_PER_WORD = 2  # where no spaces part them
 # Log-odds, a probability of .7. Of 614 requests 3 tell as much by their form, of 743 statements 262: "My son Tobias has
 # his recital on 21 June" needs nothing of what else was told of a son.
 LEAST_SURELY_TELLING = 0.85
+# Share of words of small talk and grammar, where some ask to go on. Of 17,600 messages of up to 400 characters in ten
+# data sets, 22 have as many and are no small talk: agreements of an airline's customers (13), and thanks for the most.
+LEAST_AGREEING = 0.8
 NAMING = 2  # words behind "my" or "the" that may name the thing: "my new bike"
 VOTES = 2  # of a word that stands for a language; one of small talk has half as many, as languages share those
 COUNTER_BITS = 16  # of a tally: an unsigned short
@@ -107,11 +110,6 @@ class Utterance:
     def is_small_talk(self) -> bool:
         """Whether every word thanks, greets, agrees, laughs or asks to go on."""
         return self.small_share > 0.99
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the utterance only asks to go on with what was being done."""
-        return self.is_small_talk and self.go_on > 0
 
 
 def folded(text: str) -> str:
@@ -219,6 +217,13 @@ def informativeness(text: str) -> float:
 def is_telling(text: str) -> bool:
     """Whether a text surely tells something: who does asks for nothing."""
     return informativeness(text) >= LEAST_SURELY_TELLING
+
+
+def says_nothing(text: str) -> bool:
+    """Whether a text is small talk, or only agrees to go on: "Yes, please proceed with the upgrade"."""
+    said = read_utterance(text)
+    agrees = said.go_on > 0 and said.small_share >= LEAST_AGREEING
+    return said.is_small_talk or (agrees and not _DIGIT.search(text) and "?" not in text)
 
 
 def question_form(text: str) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ from functools import partial
 from palimpsest.core.archive.chunking import TOOL_ROLES, WISHES, certainty_of, query_terms
 from palimpsest.core.recall.coverage import LostPassage, by_coverage
 from palimpsest.core.recall.human_text import untagged_words
-from palimpsest.core.recall.utterance import read_utterance
+from palimpsest.core.recall.utterance import says_nothing
 from palimpsest.core.work.account import LostMessage, account
 from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
@@ -157,7 +157,7 @@ def without_negligible(found: Iterable[Candidate]) -> list[Candidate]:
     told: list[tuple[set[str], set[str]]] = []
     for one in found:
         text = untagged_words(one.memory.text)
-        if text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or read_utterance(text).is_small_talk:
+        if text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or says_nothing(text):
             continue
         terms, named = set(query_terms(text)), work_names(text)
         if not any(named == also and len(terms & other) >= ALIKE * len(terms | other) for other, also in told):
