@@ -25,6 +25,9 @@ from palimpsest.core.history.request_roles import intent_of
 from palimpsest.core.history.shingles import shingles
 from palimpsest.core.recall.human_text import ASIDE_TAGS, human_text
 from palimpsest.core.redaction import formats, redaction
+from palimpsest.core.work.account import LostMessage, account
+from palimpsest.core.work.calls import calls_of, is_refusal, outcome_of, written_edits
+from palimpsest.core.work.numbered import items_of
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Chat, Event, Lineage, Message, Role, Speaker
 from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import is_aside, read_message, without_blocks
@@ -34,6 +37,7 @@ from tests.growing import TextOf, Work, repeated
 from tests.patterns import fragments
 
 KEY = b"k" * 32
+ROOM_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,10 @@ def rules() -> Iterator[Rule]:
         lambda text: intent_of(_chat(text), Signals()),
         of_module["palimpsest.core.history.request_roles"],
     )
+    work = frozenset().union(*(of_module[f"palimpsest.core.work.{name}"] for name in ("account", "numbered", "rules")))
+    yield Rule("account of work", _account, work)
+    yield Rule("calls", _calls, of_module["palimpsest.core.work.calls"])
+    yield Rule("numbered items", lambda text: items_of(text, frozenset({1})), work | {"1. a\n"})
 
 
 def _modules() -> Iterator[str]:
@@ -146,6 +154,17 @@ def _assignments() -> frozenset[str]:
 def _chat(text: str) -> Chat:
     messages = (Message("system", text, {}), Message("user", text, {}), Message("assistant", text, {}))
     return Chat(model="m", messages=messages, raw={}, body=b"")
+
+
+def _account(text: str) -> None:
+    account([LostMessage(at, role, text) for at, role in enumerate(("user", "assistant", "tool"))], [], ROOM_CHARS)
+
+
+def _calls(text: str) -> None:
+    calls_of(text)
+    outcome_of(text)
+    is_refusal(text)
+    written_edits(text)
 
 
 def _links(text: str) -> None:

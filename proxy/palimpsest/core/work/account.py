@@ -83,7 +83,7 @@ _ENVELOPE = re.compile(  # ids, states and counts that clients put around the re
 _PREFIX = re.compile(r"^(?:\s*<([\w-]+)>.*?</\1>)+\s*", re.DOTALL)
 _COMMAND_TAGS, _RESULT_TAG = ("<command-name>", "<command-message>"), "<local-command-std"  # of Claude Code
 _JSON_FIELD = re.compile(  # where a field begins that is not the first text of its list
-    r'[\]}]*(?:, ?|(?<=: )\{|(?<=[\[{]))[\[{]*(?="[^"\n]{1,80}" ?:)'
+    r'[\]}]{0,9}(?:, ?|(?<=: )\{|(?<=[\[{]))[\[{]{0,9}(?="[^"\n]{1,80}" ?:)'
 )
 _JSON_TEXT = re.compile(r'"([^"\\\n,{}\[\]]{1,80})"')
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")

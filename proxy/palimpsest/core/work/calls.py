@@ -50,7 +50,7 @@ _PATH = re.compile(r"`?((?:[~.]{0,2}/(?:[\w.@+ -]+/)*|(?:[\w.@+-]+/)*)[\w.@+-]+)
 _FENCED = re.compile(r"```(?:bash|sh|shell|zsh|console)?\n(.*?)(?:\n```|\Z)|`([^`\n]+)`", re.DOTALL)
 _PATCHED = re.compile(r"^(?:\*\*\* (Update|Add|Delete) File: |\+\+\+ b?/?())(.+)$", re.MULTILINE)
 _WRITTEN = re.compile(  # a file's name, then what is searched for in it and replaced, or a unified diff of it
-    r"^(?:[#* \t]*`?([\w.@+/-]*[./][\w.@+/-]*)`?[*:]*\n+(?:[`~<][^\n]{0,30}\n)?<{5,9} ?(?:SEARCH|ORIGINAL|HEAD)\b"
+    r"^(?:[#* \t]*`?((?=[\w@+-]*[./])[\w.@+/-]+)`?[*:]*\n+(?:[`~<][^\n]{0,30}\n)?<{5,9} ?(?:SEARCH|ORIGINAL|HEAD)\b"
     r"|\+\+\+ (?:b/)?([^\s]+)(?:\t.*)?\n@@ )",
     re.MULTILINE,
 )

@@ -20,7 +20,7 @@ ITEM_CHARS = 240
 _NAMED = re.compile(  # a number, or two and all between, with nothing behind it that it could count or measure
     r"(?<![\w.,:$/-])#?(\d{1,3})(?: ?[-\u2013] ?(\d{1,3}))?(?![.,:]\d)(?=\s*(?:$|[.,;:!?)\n]|\w{1,3} #?\d))"
 )
-_ITEM = re.compile(r"^[\s>*#-]*\(?#?(\d{1,3})[.):] *\S.*$", re.MULTILINE)
+_ITEM = re.compile(r"^[ \t>*#-]*\(?#?(\d{1,3})[.):] *\S.*$", re.MULTILINE)
 
 
 def named_numbers(request: str) -> frozenset[int]:

@@ -38,8 +38,8 @@ _LASTS_ELSEWHERE = frozenset(  # in other languages than English
 _ORDERS = re.compile(r"(?i)\b(?:always|never|must(?: not)?|do not|don't|only ever|make sure)\b")  # in a file of rules
 _TAG = re.compile(r"<([A-Za-z][\w-]*)[^<>\n]{0,80}>")
 _FILE = re.compile(  # as Claude Code, Codex and opencode quote them
-    r"(?:Contents of [^\n]*\.md[^\n]*:\n|# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>"
-    r"|Instructions from: [^\n]*\.md\n)"
+    r"(?:Contents of [^\n]{1,300}\.md[^\n]{0,100}:\n|# AGENTS\.md instructions[^\n]{0,300}\n+<INSTRUCTIONS>"
+    r"|Instructions from: [^\n]{1,300}\.md\n)"
     r"(.*?)(?=\nContents of |\nInstructions from: |</(?:system-reminder|INSTRUCTIONS)>|\Z)",
     re.DOTALL,
 )
@@ -119,9 +119,10 @@ def _lasts(text: str, is_file: bool) -> bool:
 
 def _untagged(text: str) -> str:
     """A text without what clients put into it between tags, without the rules of files, and without pasted code."""
-    parts, at = [], 0
+    parts, at, unclosed = [], 0, set[str]()  # what closes nowhere behind one tag closes behind no later one
     while tag := _TAG.search(text, at):
-        stop = text.find(close := f"</{tag[1]}>", tag.end())
+        stop = -1 if (close := f"</{tag[1]}>") in unclosed else text.find(close, tag.end())
+        unclosed |= {close} if stop < 0 else set()
         parts.append(text[at : tag.start() if stop >= 0 else tag.end()])
         at = stop + len(close) if stop >= 0 else tag.end()
     text = _PASTED.sub("", _FILE.sub("", "".join([*parts, text[at:]])))
