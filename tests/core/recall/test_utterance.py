@@ -61,6 +61,7 @@ def test_thanks_greetings_and_assent_are_small_talk_where_every_word_of_them_is(
         ("Go on with step 3, please.", False),
         ("Could you please go on and look at it in the other folder?", False),
         ("Continue with the German translation of chapter two.", False),
+        ("Yes, please go ahead with the changes\uff1f", False),
     ],
 )
 def test_who_only_agrees_to_go_on_says_nothing(line: str, is_nothing: bool) -> None:
