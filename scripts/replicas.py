@@ -1,13 +1,13 @@
 """
 Requests a second of one proxy on SQLite, one on PostgreSQL and three on it, in one run, and what each request takes.
 
-Processor time is of the proxies, then of the server, a request; turns are archived until none waits.
-
     .venv/bin/python -m scripts.replicas 40   # seconds of each
 
-Needs Debian's postgresql-15. Everything is on this machine: proxies, server, provider and clients share its processors,
-so that processor time, not the rate, says what machines of their own would do. Clients stream, compact, cancel and ask
-aside as those of `scripts.endure` do, without a pause, each at one replica. Words alone, without a model.
+Told are requests a second, processor milliseconds a request of the proxies and of the server, and turns archived a
+second until none waits. Needs Debian's postgresql-15. Everything is on this machine: proxies, server, provider and
+clients share its processors, so that processor time, not the rate, says what machines of their own would do. Clients
+stream, compact, cancel and ask aside as those of `scripts.endure` do, without a pause, each at one replica. Words
+alone, without a model.
 """
 
 from __future__ import annotations

@@ -139,9 +139,7 @@ async def grow(server: Server, url: str, archive: Archive, copies: int, texts: C
     """Write the first tenants, and copy them."""
     for number in range(TENANTS):
         await say(archive, f"t-{number}", LARGE_TURNS if number == TENANTS - 1 else SMALL_TURNS, texts)
-    indexer = archive.indexer()
-    while await indexer.index_batch():
-        pass
+    await index(archive)
     ((last,),) = server.rows(url, "SELECT max(last_value) FROM pg_sequences")
     by = (int(last) // SEGMENT + 1) * SEGMENT
     for first in range(1, copies, 16):
@@ -223,12 +221,16 @@ async def read_first(archive: Archive, scope: Scope, _: int) -> None:
     await archive.database.ask(lambda ask: tables.table(ask, scope))
 
 
+async def index(archive: Archive) -> None:
+    indexer = archive.indexer()
+    while await indexer.index_batch():
+        pass
+
+
 async def fill(folder: Path, turns: int, texts: Callable[[], str]) -> None:
     async with archived("", folder) as archive:
         await say(archive, "t-0", turns, texts)
-        indexer = archive.indexer()
-        while await indexer.index_batch():
-            pass
+        await index(archive)
 
 
 def migrate(server: Server, turns: int, texts: Callable[[], str]) -> None:
