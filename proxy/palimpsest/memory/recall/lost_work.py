@@ -80,7 +80,8 @@ def account_of(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         is_talk = False
     # who asks something in a talk mostly wants an answer: all of an account held hardly an answer more
     chars = query.account_chars // 2 if is_talk and query.named is None else query.account_chars
-    first = [*_long_request(read, newest, query), *_listed(read, request, query)][:1]
+    due = (*_long_request(read, newest, query), *_listed(read, request, query))
+    first = [line for line in due if 2 * line.chars <= query.account_chars][:1]  # that is half of what a block may say
     told = account(read[::-1], (*query.seen, *(line.text for line in first)), chars)
     return replace(told, lines=(*first, *told.lines), is_talk=is_talk)
 
@@ -98,8 +99,7 @@ def _long_request(read: Sequence[LostMessage], newest_visible: int, query: Query
     is_due = query.named is not None and newest_visible < at and at not in query.excluded
     if not is_due or len(text) <= TYPED_CHARS or is_machine([one.text for one in read if one.role == "user"]):
         return []
-    line = AccountLine("asked", f"{text[:REQUEST_START_CHARS]} … {text[-REQUEST_END_CHARS:]}", (at,))
-    return [line] if query.account_chars >= 2 * line.chars else []  # that is half of what a block may say
+    return [AccountLine("asked", f"{text[:REQUEST_START_CHARS]} … {text[-REQUEST_END_CHARS:]}", (at,))]
 
 
 def _listed(read: Sequence[LostMessage], request: str, query: Query) -> list[AccountLine]:
@@ -108,8 +108,7 @@ def _listed(read: Sequence[LostMessage], request: str, query: Query) -> list[Acc
     for one in read if numbers else ():
         if one.role == "assistant" and (items := items_of(one.text, numbers)):
             told = [item for item in items if item not in seen]
-            line = AccountLine("listed", "\n".join(told), (one.occurrence,))
-            return [line] if told and 2 * line.chars <= query.account_chars else []
+            return [AccountLine("listed", "\n".join(told), (one.occurrence,))] if told else []
     return []
 
 
