@@ -2,7 +2,7 @@
 """
 How the look-up of facts for a request grows with the statements that are stored.
 
-    scripts/fact_growth.py [STATEMENTS ...]    1,000 20,000 100,000
+    scripts/fact_growth.py [STATEMENTS ...]
 
 Half of the databases have as many facts as statements, the others fifty slots whose values were said again and again.
 Prints the median processor time where a conversation begins and where nothing is new, in milliseconds.
@@ -10,6 +10,7 @@ Prints the median processor time where a conversation begins and where nothing i
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from pathlib import Path
@@ -78,8 +79,10 @@ async def measure(statements: int, slots: int) -> tuple[float, float]:
             await database.close()
 
 
-def main(sizes: list[int]) -> None:
-    for size in sizes:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("statements", type=int, nargs="*", default=SIZES, help="%(default)s")
+    for size in parser.parse_args().statements:
         for name, slots in (("each another fact", size), (f"of {SLOTS} slots", SLOTS)):
             begins, still = asyncio.run(measure(size, slots))
             sys.stdout.write(f"{size:9,} statements, {name:18} begins {begins:8.2f} ms  nothing new {still:6.2f} ms\n")
@@ -87,4 +90,4 @@ def main(sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(given.replace(",", "")) for given in sys.argv[1:]] or list(SIZES))
+    main()

@@ -2,7 +2,7 @@
 """
 How the cost of each rule that reads texts grows with a text, made of what the rule itself looks for.
 
-    scripts/growth.py [SMALLEST LARGEST [RULE]]    in characters; 10,000 1,000,000
+    scripts/growth.py [SMALLEST LARGEST [RULE]]
 
 Prints, for each rule, the fragment whose repetition has the highest exponent, that exponent (1 is linear), and the
 slowest of the largest texts. Ends with status 1 where an exponent is above 1.2.
@@ -10,6 +10,7 @@ slowest of the largest texts. Ends with status 1 where an exponent is above 1.2.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -21,22 +22,22 @@ from tests.reading import rules, texts_of
 LIMIT = 1.2
 
 
-def main(smallest: int, largest: int, only: str = "") -> int:
+def main(smallest: int, largest: int, rule: str) -> int:
     worst = 0.0
-    for rule in rules():
-        if only not in rule.name:
+    for one in rules():
+        if rule not in one.name:
             continue
         found = []
-        for fragment, text_of in texts_of(rule.fragments):
-            power, seconds = exponent_of(rule.work, text_of, smallest, largest, 1)
+        for fragment, text_of in texts_of(one.fragments):
+            power, seconds = exponent_of(one.work, text_of, smallest, largest, 1)
             if power > LIMIT:  # again: other work on the machine disturbs the shortest measurements
-                power, seconds = min((power, seconds), exponent_of(rule.work, text_of, smallest, largest, 3))
+                power, seconds = min((power, seconds), exponent_of(one.work, text_of, smallest, largest, 3))
             found.append((power if seconds > 2 * FLOOR_SECONDS else 0.0, seconds, fragment))
         power, _, fragment = max(found)
         slowest = max(found, key=lambda row: row[1])
         worst = max(worst, power)
         print(  # noqa: T201
-            f"{rule.name:32} {len(found):5} texts  exponent {power:4.2f} {fragment!r:40.40}"
+            f"{one.name:32} {len(found):5} texts  exponent {power:4.2f} {fragment!r:40.40}"
             f"  slowest {slowest[1]:6.3f} s {slowest[2]!r:40.40}",
             flush=True,
         )
@@ -45,5 +46,8 @@ def main(smallest: int, largest: int, only: str = "") -> int:
 
 
 if __name__ == "__main__":
-    smallest, largest = [int(size) for size in sys.argv[1:3]] or [10_000, 1_000_000]
-    sys.exit(main(smallest, largest, *sys.argv[3:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("smallest", type=int, nargs="?", default=10_000, help="characters; %(default)s")
+    parser.add_argument("largest", type=int, nargs="?", default=1_000_000, help="characters; %(default)s")
+    parser.add_argument("rule", nargs="?", default="", help="a part of the name of the only rules to measure")
+    sys.exit(main(**vars(parser.parse_args())))

@@ -129,7 +129,7 @@ async def measure(turns: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How much memory does a running proxy take?")
+    parser = argparse.ArgumentParser(description="The memory that a running proxy takes.")
     parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help=f"of the load ({TURNS})")
     asyncio.run(measure(parser.parse_args().turns))
 

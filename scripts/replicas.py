@@ -1,7 +1,7 @@
 """
 Requests a second of one proxy on SQLite, one on PostgreSQL and three on it, in one run, and what each request takes.
 
-    .venv/bin/python -m scripts.replicas 40   # seconds of each
+    .venv/bin/python -m scripts.replicas 40
 
 Told are requests a second, processor milliseconds a request of the proxies and of the server, and turns archived a
 second until none waits. Needs Debian's postgresql-15. Everything is on this machine: proxies, server, provider and
@@ -12,7 +12,7 @@ alone, without a model.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,7 +57,9 @@ def measure(proxies: list[Proxy], server: int | None, seconds: float) -> tuple[f
 
 
 def main() -> None:
-    seconds = float(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seconds", type=float, help="of each line")
+    seconds = parser.parse_args().seconds
     table = Table(("replicas", "store", "requests/s", "own ms", "its ms", "archived/s"))
     with TemporaryDirectory() as folder, upstream_on_a_thread() as upstream, running_server() as server:
         answering(upstream, pace_seconds=0.0)

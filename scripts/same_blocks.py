@@ -8,6 +8,7 @@ Needs Debian's postgresql-15. Status 1 where a block, or what was recalled for i
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
@@ -85,8 +86,11 @@ async def compare(server: Server, paths: Sequence[Path]) -> int:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, nargs="+", help="files or folders that `palimpsest bench recall` reads")
+    data = parser.parse_args().data
     with running_server() as server:
-        return bool(asyncio.run(compare(server, [Path(name) for name in sys.argv[1:]])))
+        return bool(asyncio.run(compare(server, data)))
 
 
 if __name__ == "__main__":

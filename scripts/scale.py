@@ -1,9 +1,7 @@
 """
 How the store behaves when it is large, with text of conversations that people had.
 
-    .venv/bin/python -m scripts.scale ../shared/data/locomo 128        # copies of 20 tenants on PostgreSQL
-    .venv/bin/python -m scripts.scale ../shared/data/locomo --cold 1000 10000  # first reads of scopes, on both engines
-    .venv/bin/python -m scripts.scale ../shared/data/locomo --migrate 5000     # so many turns to the server, and back
+    .venv/bin/python -m scripts.scale ../shared/data/locomo (--copies 128 | --cold 1000 10000 | --migrate 5000)
 
 Needs Debian's postgresql-15. Tenants are written as the proxy writes them, and their rows are copied, with ids of their
 own, as often as is said: 19 small tenants and a large one. What a copied head lists still names the rows it is a copy
@@ -12,6 +10,7 @@ of. Vectors are made of words, without a model.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import subprocess
 import sys
@@ -249,19 +248,25 @@ def migrate(server: Server, turns: int, texts: Callable[[], str]) -> None:
 
 
 def main() -> None:
-    conversations = read(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="conversations whose text is archived")
+    one = parser.add_mutually_exclusive_group(required=True)
+    one.add_argument("--copies", type=int, metavar="N", help="copies of 20 tenants on PostgreSQL")
+    one.add_argument("--cold", type=int, nargs="+", metavar="N", help="passages of scopes read first, on both engines")
+    one.add_argument("--migrate", type=int, metavar="N", help="turns to the server, and back")
+    arguments = parser.parse_args()
+    conversations = read(arguments.data)
     texts = cycle([said.text for conversation in conversations for said in conversation.messages])
     questions = [question.text for conversation in conversations for question in conversation.questions]
     with running_server() as server:
-        if "--migrate" in sys.argv:
-            migrate(server, int(sys.argv[3]), lambda: next(texts))
-        elif "--cold" in sys.argv:
-            sizes = [int(size) for size in sys.argv[3:]]
-            asyncio.run(cold("", sizes, lambda: next(texts), lambda: 0.0))
+        if arguments.migrate:
+            migrate(server, arguments.migrate, lambda: next(texts))
+        elif arguments.cold:
+            asyncio.run(cold("", arguments.cold, lambda: next(texts), lambda: 0.0))
             others = partial(processor_seconds, server.processes()[0])
-            asyncio.run(cold(server.new_database(), sizes, lambda: next(texts), others))
+            asyncio.run(cold(server.new_database(), arguments.cold, lambda: next(texts), others))
         else:
-            asyncio.run(large(server, int(sys.argv[2]), lambda: next(texts), questions))
+            asyncio.run(large(server, arguments.copies, lambda: next(texts), questions))
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def free_port() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How long does a start take?")
+    parser = argparse.ArgumentParser(description="The time that a start takes.")
     parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help=f"starts of each kind ({RUNS})")
     runs = parser.parse_args().runs
     bare: list[float] = []

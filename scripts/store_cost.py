@@ -1,12 +1,14 @@
 """
 What archiving a turn costs on SQLite and on PostgreSQL: processor milliseconds, the server's own beside ours.
 
-    .venv/bin/python -m scripts.store_cost 200            # turns; needs Debian's postgresql-15
-    .venv/bin/python -m scripts.store_cost 200 --distance # the server half a millisecond away: statements, round trips
+    .venv/bin/python -m scripts.store_cost 200 [--distance]
+
+Needs Debian's postgresql-15.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import sys
@@ -86,8 +88,12 @@ async def distant(url: str, turns: int) -> str:
 
 
 def main() -> None:
-    turns = int(sys.argv[1])
-    if "--distance" in sys.argv:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("turns", type=int)
+    parser.add_argument("--distance", action="store_true", help="the server half a millisecond away: round trips")
+    arguments = parser.parse_args()
+    turns = arguments.turns
+    if arguments.distance:
         with running_server() as server:
             sys.stdout.write(asyncio.run(distant(server.new_database(), turns)))
         return

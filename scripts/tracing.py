@@ -105,7 +105,7 @@ async def measure(variants: list[Variant], rounds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What do traces cost?")
+    parser = argparse.ArgumentParser(description="The cost of traces.")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"({ROUNDS})")
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout, to compare with")
     given = parser.parse_args()
