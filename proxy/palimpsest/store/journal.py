@@ -36,8 +36,7 @@ from palimpsest.domain import (
     StoredBlock,
 )
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.store.engine import Ask, Engine, Row, ask_ahead, nobody
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Engine, Row, ask_ahead, ids, nobody
 from palimpsest.store.turns.branch_heads import head_after, head_of
 from palimpsest.store.turns.diffs import message_list
 from palimpsest.store.turns.stats import count, oldest_pending, usage

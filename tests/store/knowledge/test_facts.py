@@ -12,8 +12,8 @@ import pytest
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Fact, FactCategory, FactOrigin, FactProposal, FactScope, HeadFlag, Reach
 from palimpsest.domain.facts import by_tool
+from palimpsest.store.engine import ids
 from palimpsest.store.engine.dialect import SQLITE
-from palimpsest.store.engine.keys import ids
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.families.facts import FACTS
 from palimpsest.store.knowledge import fact_extraction as extraction

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import orjson
+
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
@@ -26,6 +28,11 @@ ONCE: Sequence[Sequence[Any]] = ((),)
 
 Whose = Callable[[Ask], Iterable[str]]
 """Reads names of tenants."""
+
+
+def ids(values: Iterable[int]) -> str:
+    """Numbers as the JSON list that `numbers` takes."""
+    return orjson.dumps(list(values)).decode()
 
 
 class _Asked(Exception):

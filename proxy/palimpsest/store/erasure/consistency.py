@@ -18,9 +18,8 @@ from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms, split_into
 from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role, Shape
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Transaction, full_text
+from palimpsest.store.engine import Ask, Transaction, full_text, ids
 from palimpsest.store.engine.engines import server_snapshot
-from palimpsest.store.engine.keys import ids
 from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
 from palimpsest.store.knowledge.fact_consistency import wrong_facts
 from palimpsest.store.search.derived import REBUILD

@@ -13,8 +13,7 @@ from collections.abc import Sequence, Set
 import orjson
 
 from palimpsest.domain import HeadFlag
-from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.families.family import Erased, put_zeros
 from palimpsest.store.families.registry import FAMILIES, remove_derived
 from palimpsest.store.operation.changes import put_position

@@ -14,8 +14,7 @@ from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Row, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.erasure.erasure import conversations_of, mark_heads
 from palimpsest.store.families.blocks import numbers_of, quoting, retire_blocks
 from palimpsest.store.families.passages import OccurrencePassages, remove_passages, write_passages

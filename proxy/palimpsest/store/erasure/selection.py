@@ -9,8 +9,7 @@ import orjson
 
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, ids
 from palimpsest.store.knowledge.added_facts import added_by
 
 CONTENTS_AT_A_TIME = 5_000  # read and searched between two looks at whether somebody else wants the reader

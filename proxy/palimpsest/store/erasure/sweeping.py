@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from palimpsest.core.archive.retention import SIDE_REQUESTS, TOOL_RESULTS, TURNS, Cutoffs
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.turns.tombstones import ERASED_TURN
 
 SWEPT_TURN = '{"swept":true}'  # `turn.explain` of a decision that went for its age

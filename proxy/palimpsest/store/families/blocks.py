@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.families.family import Erased, Family, put_zeros
 
 OF_MESSAGES = "occurrence IN (SELECT value FROM numbers(?1))"

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms, terms
 from palimpsest.domain import Passage
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Transaction, full_text
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Transaction, full_text, ids
 from palimpsest.store.families.family import Erased, Family, put_zeros
 
 OF_MESSAGES = "occurrence IN (SELECT value FROM numbers(?1))"

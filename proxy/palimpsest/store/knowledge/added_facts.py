@@ -14,8 +14,7 @@ from palimpsest.core.facts.marks import Statement, added_mark, marks, marks_left
 from palimpsest.domain import Fact, FactCategory, Reach
 from palimpsest.domain.facts import by_tool
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Row, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.families.blocks import erase_blocks, retire_blocks
 from palimpsest.store.families.facts import NAMES, WORDS, move_facts, remove_facts, settle
 from palimpsest.store.families.family import Erased

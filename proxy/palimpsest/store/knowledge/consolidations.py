@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.families.items import forget_items
 from palimpsest.store.knowledge.graph import forget_unused
 from palimpsest.store.operation.changes import ITEMS, count

@@ -9,8 +9,7 @@ import orjson
 
 from palimpsest.core.facts.choice import LAG_SECONDS
 from palimpsest.domain import CurrentFact, CurrentFacts, Fact, FactCategory, FactOrigin, FactQuery, FactSource, Stated
-from palimpsest.store.engine import Ask, Row
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Row, ids
 from palimpsest.store.knowledge.facts import OF_TENANT, View, current_and_ended, visible_to
 
 MOST = 200  # facts; some fifteen fit into a request

@@ -18,8 +18,7 @@ import orjson
 from palimpsest.core.facts.endings import Claim, Endings
 from palimpsest.domain import Fact, FactCategory, FactOrigin, FactScope, FactSource, Reach
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Row
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Row, ids
 
 SCOPE, SAID_AT, VALUE = 4, 12, 14  # columns of `STATED`
 MOST = 200  # facts of one answer, unless more are asked for

@@ -13,8 +13,7 @@ from palimpsest.core.facts.extraction import proposals
 from palimpsest.core.facts.marks import Statement, marks, marks_left
 from palimpsest.domain import FactProposal
 from palimpsest.domain.portable_turn import ForgottenFact
-from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.families.facts import remove_facts
 from palimpsest.store.families.family import Erased
 from palimpsest.store.knowledge.added_facts import erase_blocks_with, leave_marks

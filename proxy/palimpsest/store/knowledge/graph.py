@@ -13,8 +13,7 @@ from itertools import groupby
 from palimpsest.core.consolidation.relations import Edge, Node, is_hidden, names_of
 from palimpsest.core.consolidation.strength import Evidence
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.knowledge.items import HIDDEN
 
 ADD_NODE = "INSERT INTO node(tenant, kind, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"

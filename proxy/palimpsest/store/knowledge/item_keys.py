@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Row
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Row, ids
 from palimpsest.store.knowledge.items import HIDDEN
 from palimpsest.store.search.scope import Scope
 

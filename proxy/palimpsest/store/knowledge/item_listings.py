@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, ids
 from palimpsest.store.knowledge.items import HIDDEN, IN_USE
 
 ITEMS = f"""

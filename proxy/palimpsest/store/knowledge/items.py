@@ -16,8 +16,7 @@ from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.memories import Item, SourceMessage
 from palimpsest.domain.ports import Vectors
-from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.operation.changes import ITEMS, count
 
 State = Literal["current", "merged", "superseded", "evicted"]

@@ -21,8 +21,7 @@ from palimpsest.domain import HeadFlag, Role
 from palimpsest.domain.errors import DataFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Vectors
-from palimpsest.store.engine import Engine, Row, Transaction, each, full_text, nobody
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Engine, Row, Transaction, each, full_text, ids, nobody
 from palimpsest.store.families.passages import OccurrencePassages, write_passages
 from palimpsest.store.search.passages import trim_changes
 

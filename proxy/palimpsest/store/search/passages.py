@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 
 from palimpsest.domain import Reach
-from palimpsest.store.engine import Ask, Row, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.search.scope import Scope
 
 CHANGES = 100_000  # to passages that are listed, some 1 MB; tables in memory follow each other's within seconds

@@ -17,8 +17,7 @@ from palimpsest.core.archive.tombstones import SentMessage, resends
 from palimpsest.domain import Answer, AnswerRecord, Block, Entry, HeadFlag, ParentListing, Record
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.portable_turn import Place, PortableTurn
-from palimpsest.store.engine import Ask, Row, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.turns.answers import write_answers
 from palimpsest.store.turns.diffs import message_list
 from palimpsest.store.turns.tombstones import has_erasures, tombstones, without_text

@@ -19,8 +19,7 @@ from palimpsest.core.archive.chunking import TELLS
 from palimpsest.domain import HeadFlag, Json
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.overflow import numbers_in
-from palimpsest.store.engine import Ask, Row
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Row, ids
 from palimpsest.store.turns.diffs import message_list
 from palimpsest.wire.message import OWN_PREFIX
 

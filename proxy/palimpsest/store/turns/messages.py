@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from palimpsest.domain import Entry, HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Row, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.families.passages import OccurrencePassages
 from palimpsest.store.families.registry import remove_derived
 

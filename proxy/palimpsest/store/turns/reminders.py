@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.operation.changes import REMINDERS, count
 
 ADD = """

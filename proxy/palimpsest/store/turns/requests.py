@@ -11,8 +11,7 @@ import orjson
 from palimpsest.core.archive.tombstones import SentMessage, Tombstone, resends
 from palimpsest.domain import Block, HeadFlag, LinkKind, ParentListing, Record, Role, Turn
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Row, Statement, Transaction
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Row, Statement, Transaction, ids
 from palimpsest.store.families.facts import move_facts
 from palimpsest.store.families.passages import write_passages
 from palimpsest.store.turns.branch_heads import (

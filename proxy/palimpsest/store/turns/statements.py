@@ -8,8 +8,7 @@ import orjson
 
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, ids
 
 # Sides are left out: what a summariser was sent repeats everything.
 SAID = """

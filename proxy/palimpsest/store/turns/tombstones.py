@@ -14,8 +14,7 @@ import orjson
 
 from palimpsest.core.archive.tombstones import Tombstone
 from palimpsest.domain import Entry, Fingerprint, HeadFlag, Json, Record
-from palimpsest.store.engine import Ask
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, ids
 from palimpsest.wire.values import dumps
 
 ERASED_DIGEST = b"erased:"  # and the role; other digests are 16 bytes of a hash

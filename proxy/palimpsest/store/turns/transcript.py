@@ -15,8 +15,7 @@ import orjson
 from palimpsest.domain import BlockKind, Ending, Event, HeadFlag, Json, Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.portable_turn import Place, PortableBlock, PortableMessage, PortableTurn, runs_of
-from palimpsest.store.engine import Ask, Row
-from palimpsest.store.engine.keys import ids
+from palimpsest.store.engine import Ask, Row, ids
 from palimpsest.store.turns.diffs import decode_kept, message_list
 from palimpsest.wire.storage_codec import from_stored
 
