@@ -164,22 +164,9 @@ class Consolidator:
         return await self._database.ask(functools.partial(consolidations.size, key=key, tenant=tenant))
 
     async def runs(self, tenant: str = "", limit: int = 20) -> list[Json]:
-        """The newest runs that changed something, times in Unix seconds. `tenant` "": of all."""
+        """The newest runs that changed something; see `consolidations.runs`."""
         await self._database.open()
-        found = await self._database.ask(functools.partial(consolidations.runs, tenant=tenant, limit=limit))
-        return [
-            {
-                "run": run.key,
-                "tenant": run.tenant,
-                "at": run.at,
-                "undone_at": run.undone_at or None,
-                "merged": run.merged,
-                "superseded": run.superseded,
-                "evicted": run.evicted,
-                "related": run.related,
-            }
-            for run in found
-        ]
+        return await self._database.ask(functools.partial(consolidations.runs, tenant=tenant, limit=limit))
 
     async def _consolidate(self, selection: ItemSelection, outcome: Outcome, dry_run: bool) -> None:
         """Consolidate each selected group, keep users within capacity, and relate items."""

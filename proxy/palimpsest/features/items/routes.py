@@ -16,7 +16,8 @@ from palimpsest.features.items.consolidation import Consolidator, ItemSelection
 from palimpsest.store.engine import Ask
 from palimpsest.store.knowledge import consolidations
 from palimpsest.store.knowledge.graph import edges_of_tenant
-from palimpsest.store.knowledge.item_listings import ItemFilter, item_page, tenant_ids
+from palimpsest.store.knowledge.item_listings import item_page, tenant_ids
+from palimpsest.store.turns.listings import Filter
 
 UNKNOWN_RUN = "no such run"
 NOT_STANDING = "no such run, or it was undone before"
@@ -198,9 +199,9 @@ class ConsolidationRoutes(Routes):
     async def items(self, call: Call[Items]) -> ItemPage:
         asked = call.asked
         (before,) = position_of(ITEM_LIST, asked.cursor)
-        which = ItemFilter(asked.tenant, asked.conversation, asked.user, asked.scope)
+        which = Filter(asked.tenant, asked.conversation, user=asked.user, scope=asked.scope)
         page = await self._database.ask(partial(item_page, which=which, before=before, limit=asked.limit))
-        listed = [Item(**{**one, "sources": [Source(**span) for span in one["sources"]]}) for one in page.items]
+        listed = [Item(**{**one, "sources": [Source(**span) for span in one["sources"]]}) for one in page.listed]
         return ItemPage(listed, cursor_to(ITEM_LIST, page.next))
 
     @operation("GET /relations", "List relations of long-term memory")
@@ -240,7 +241,7 @@ class ConsolidationRoutes(Routes):
         look = partial(consolidations.steps, key=call.asked.run, tenant=call.asked.tenant, limit=STEPS)
         if not (found := await self._database.ask(look)):
             raise Refused(404, UNKNOWN_RUN)
-        return StepList([StepShown(step.item, step.text, step.heir, step.what, step.why, step.at) for step in found])
+        return StepList([StepShown(**step) for step in found])
 
     @operation("DELETE /consolidation/{run}", "Undo a run", missing=NOT_STANDING)
     async def undo(self, call: Call[OneRun]) -> Undone:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
+from palimpsest.domain import Json
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.families.items import forget_items
@@ -14,7 +15,7 @@ from palimpsest.store.operation.changes import ITEMS, count
 Change = Literal["merged", "superseded", "evicted", "related"]
 
 RUNS = """
-SELECT consolidation.key, coalesce(tenant.name, ''), consolidation.at, consolidation.undone_at,
+SELECT consolidation.key, coalesce(tenant.name, ''), consolidation.at, nullif(consolidation.undone_at, 0),
     count(*) FILTER (WHERE what = 'merged'), count(*) FILTER (WHERE what = 'superseded'),
     count(*) FILTER (WHERE what = 'evicted'), count(*) FILTER (WHERE what = 'related')
 FROM consolidation JOIN consolidation_step ON consolidation_step.run = consolidation.id
@@ -37,32 +38,6 @@ WITH RECURSIVE spent(id) AS (
 )
 SELECT id FROM spent LIMIT ?2
 """
-
-
-@frozen
-class Run:
-    """One run that changed something. Times in Unix seconds; `undone_at` 0: it stands."""
-
-    key: str
-    tenant: str
-    at: float
-    undone_at: float
-    merged: int
-    superseded: int
-    evicted: int
-    related: int
-
-
-@frozen
-class Step:
-    """What a run did to an item: the item that stands for it (0 none), what, and why."""
-
-    item: int
-    text: str
-    heir: int
-    what: Change
-    why: str
-    at: float
 
 
 @frozen
@@ -121,14 +96,27 @@ def undone_pairs(ask: Ask, items: Iterable[int]) -> frozenset[tuple[int, int]]:
     return frozenset((item, heir) for item, heir in rows if item in among)
 
 
-def runs(ask: Ask, tenant: str, limit: int) -> list[Run]:
-    """The newest runs that changed something; of one tenant, or (tenant "") all."""
-    return [Run(*row) for row in ask(RUNS, (tenant, limit))]
+def runs(ask: Ask, tenant: str, limit: int) -> list[Json]:
+    """
+    The newest runs that changed something; of one tenant, or (tenant "") all.
+
+    Returns:
+        `run` (its key), `tenant`, `at` and `undone_at` in Unix seconds (None: it stands), and how many items were
+        `merged`, `superseded`, `evicted` and `related`.
+    """
+    fields = ("run", "tenant", "at", "undone_at", *get_args(Change))
+    return [dict(zip(fields, row, strict=True)) for row in ask(RUNS, (tenant, limit))]
 
 
-def steps(ask: Ask, key: str, tenant: str, limit: int) -> list[Step]:
-    """The first changes that a run made to items of a tenant ("": any), in order."""
-    return [Step(*row) for row in ask(STEPS, (key, tenant, limit))]
+def steps(ask: Ask, key: str, tenant: str, limit: int) -> list[Json]:
+    """
+    The first changes that a run made to items of a tenant ("": any), in order.
+
+    Returns:
+        `item`, its `text`, the item that stands for it (`heir`, 0 none), `what` was done, `why`, `at` (Unix seconds).
+    """
+    fields = ("item", "text", "heir", "what", "why", "at")
+    return [dict(zip(fields, row, strict=True)) for row in ask(STEPS, (key, tenant, limit))]
 
 
 def size(ask: Ask, key: str, tenant: str) -> int:
@@ -159,7 +147,7 @@ def undo(transaction: Transaction, key: str, tenant: str, at: float) -> dict[str
     if not found:
         return None
     ((run,),) = found
-    taken_back = {"merged": 0, "superseded": 0, "evicted": 0, "related": 0}
+    taken_back = dict.fromkeys(get_args(Change), 0)
     tenants = set()
     rows = transaction.read(
         "SELECT step.item, step.heir, step.what, item.state, item.heir, item.tenant FROM consolidation_step AS step"

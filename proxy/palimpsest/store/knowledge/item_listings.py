@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, ids
 from palimpsest.store.knowledge.items import HIDDEN, IN_USE
+from palimpsest.store.turns.listings import Filter, Page
 
 ITEMS = f"""
 SELECT item.id, tenant.name, conversation.public, conversation.user_id, conversation.scope, item.writer, item.text,
@@ -28,29 +27,12 @@ NAMES = (
 )
 
 
-@frozen
-class ItemFilter:
-    """Which items are listed; "" and 0 are all."""
-
-    tenant: str = ""
-    conversation: str = ""
-    user: str = ""
-    scope: str = ""
-
-
-@frozen
-class ItemPage:
-    """Items, the newest first, and the id in front of which the next page begins; 0: this is the last one."""
-
-    items: Sequence[Mapping[str, Any]]
-    next: int
-
-
-def item_page(ask: Ask, which: ItemFilter, before: int, limit: int) -> ItemPage:
+def item_page(ask: Ask, which: Filter, before: int, limit: int) -> Page:
     """
-    A page of items.
+    A page of items, the newest first.
 
     Args:
+        which: tenant, conversation, user and scope of it count.
         before: the page begins in front of this id; 0: with the newest.
     """
     rows = ask(ITEMS, (which.tenant, which.conversation, which.user, which.scope, before, limit + 1))
@@ -58,7 +40,7 @@ def item_page(ask: Ask, which: ItemFilter, before: int, limit: int) -> ItemPage:
     for item, occurrence, start, stop in ask(SOURCES, (ids(sources),)):
         sources[item].append({"occurrence": occurrence, "start": start, "stop": stop})
     items = [{"item": id, **dict(zip(NAMES, told, strict=True)), "sources": sources[id]} for id, *told in rows[:limit]]
-    return ItemPage(items, rows[limit - 1][0] if len(rows) > limit else 0)
+    return Page(items, rows[limit - 1][0] if len(rows) > limit else 0)
 
 
 def tenant_ids(ask: Ask, tenant: str) -> list[tuple[int, str]]:
