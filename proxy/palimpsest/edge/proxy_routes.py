@@ -169,9 +169,7 @@ class ProxyRoutes:
         answer: UpstreamAnswer | None = None
         try:
             if outgoing.prepared.answer is not None:
-                from palimpsest.edge.own_answer import OwnAnswer
-
-                return await relay.forward(OwnAnswer(*outgoing.prepared.answer))
+                return await relay.forward(_own_answer(*outgoing.prepared.answer))
             target = f"{path}?{query}" if query else path
             model = outgoing.prepared.model or (_model_in(query) if self._needs_model else "")
 
@@ -184,7 +182,7 @@ class ProxyRoutes:
                     del outgoing  # an answer may take minutes
                     answer = await answering
                     if opens_with:
-                        from palimpsest.edge.own_answer import OpenedAnswer
+                        from palimpsest.edge.opened_answer import OpenedAnswer
 
                         answer = OpenedAnswer(answer, opens_with)
                     if isinstance(answer, UpgradedAnswer) and socket is not None:
@@ -309,10 +307,15 @@ async def _compact(
         if own is None or own.answer is None:
             return looked_at
         await looked_at.aclose()
-    from palimpsest.edge.own_answer import OwnAnswer
-
     relay.take(own)
-    return OwnAnswer(*own.answer)
+    return _own_answer(*own.answer)
+
+
+def _own_answer(content_type: str, body: bytes) -> UpstreamAnswer:
+    """An answer of the proxy in the provider's place."""
+    from palimpsest.upstream.listing import StaticAnswer  # late: few requests get one
+
+    return StaticAnswer(200, body, [(b"content-type", content_type.encode())])
 
 
 def _room(scope: Scope) -> Room:

@@ -1,4 +1,4 @@
-"""Answers of the proxy in the provider's place, and answers of the provider's that it opens."""
+"""Answers of the provider's that the proxy opens: it puts a compaction of its own in front."""
 
 from __future__ import annotations
 
@@ -7,23 +7,6 @@ from collections.abc import AsyncIterator
 from palimpsest.domain import RawHeaders
 from palimpsest.domain.ports import UpstreamAnswer
 from palimpsest.wire.context_edit import OpenedStream, opened_body
-
-
-class OwnAnswer:
-    """An `UpstreamAnswer` that is there as a whole."""
-
-    status = 200
-
-    def __init__(self, content_type: str, body: bytes) -> None:
-        length = (b"content-length", b"%d" % len(body))
-        self.headers: RawHeaders = ((b"content-type", content_type.encode()), length)
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield self._body
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
 
 
 class OpenedAnswer:
