@@ -26,7 +26,7 @@ from palimpsest.edge.admin.probe_routes import ReadinessProbe
 from palimpsest.edge.open_turns import OpenTurns
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.operation.policy_reload import PolicyReload
-from palimpsest.store.knowledge.forgotten_facts import KeyOf
+from palimpsest.store.knowledge.added_facts import KeyOf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

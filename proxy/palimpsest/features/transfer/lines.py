@@ -28,8 +28,8 @@ from palimpsest.domain.portable_turn import (
     Run,
 )
 from palimpsest.store.engine import Engine
-from palimpsest.store.knowledge.added_facts import added_facts
-from palimpsest.store.knowledge.forgotten_facts import KeyOf, forgotten
+from palimpsest.store.knowledge.added_facts import KeyOf, added_facts
+from palimpsest.store.knowledge.forgotten_facts import forgotten
 from palimpsest.store.turns.transcript import Selection, Transcript
 from palimpsest.wire.values import dumps
 

@@ -36,7 +36,6 @@ from palimpsest.store.erasure.sweeping import (
     HOLDER,
     LOCK,
     DueParts,
-    blocks_quoting,
     conversations_after,
     due_conversations,
     last_turn_at,
@@ -44,7 +43,7 @@ from palimpsest.store.erasure.sweeping import (
     oldest_of_all,
     sweep_explained,
 )
-from palimpsest.store.families.blocks import erase_blocks
+from palimpsest.store.families.blocks import erase_blocks, quoting
 from palimpsest.store.families.family import Erased
 from palimpsest.store.knowledge.added_facts import added_of_retirement, added_until, erase_added
 from palimpsest.store.operation.changes import lease, release
@@ -319,9 +318,7 @@ class Sweeper:
         for tenant in dict.fromkeys(one.tenant for one in found):
             occurrences = [number for one in found if one.tenant == tenant for number in one.occurrences]
             if occurrences:
-                blocks = await self._database.ask(
-                    functools.partial(blocks_quoting, tenant=tenant, occurrences=occurrences)
-                )
+                blocks = await self._database.ask(functools.partial(quoting, tenant=tenant, occurrences=occurrences))
                 erase = functools.partial(erase_blocks, blocks=blocks, erased=_RowCounts())
                 await self._database.transact(erase)
         for due in found:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
 
 from palimpsest.domain.errors import PolicyError
 from palimpsest.store.data_dir import DATABASE_FILE
-from palimpsest.store.engine import Ask, Engine
+from palimpsest.store.engine import Engine
 from palimpsest.store.engine.secret_mark import SecretMark
 from palimpsest.store.engine.sqlite.database import Database
 
@@ -29,13 +28,6 @@ def is_in_use(data: Path, url: str = "", password_file: Path | None = None) -> b
     from palimpsest.store.engine.postgres.database import is_in_use as server_is_in_use
 
     return server_is_in_use(url, password_file)
-
-
-def server_snapshot(url: str, password_file: Path | None, doing: str) -> AbstractContextManager[Ask]:
-    """What reads a server's database as it is now; see `postgres.snapshot`."""
-    from palimpsest.store.engine.postgres.snapshot import snapshot
-
-    return snapshot(url, password_file, doing)
 
 
 def engine_of(

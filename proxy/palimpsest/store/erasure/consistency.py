@@ -19,7 +19,6 @@ from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role, Shape
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Transaction, full_text, ids
-from palimpsest.store.engine.engines import server_snapshot
 from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
 from palimpsest.store.knowledge.fact_consistency import wrong_facts
 from palimpsest.store.search.derived import REBUILD
@@ -144,6 +143,8 @@ def examination_of_server(
     Examine what a server's database says; its files are the server's own affair, which also refuses rows that refer to
     missing ones. Arguments and errors as of `examination`.
     """
+    from palimpsest.store.engine.postgres.snapshot import snapshot as server_snapshot  # its driver is an extra
+
     with server_snapshot(url, password_file, "examining the database") as ask:
         return _examined(ask, report, NO_ORPHANS)
 

@@ -8,7 +8,7 @@ counts as erased: the day on which it is erased for good may have passed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from palimpsest.core.archive.tombstones import scope_print
@@ -17,11 +17,8 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.sqlite.snapshot import snapshot, tables_of
 from palimpsest.store.erasure.selection import Plan
-from palimpsest.store.knowledge.added_facts import FORBID, covered_facts
+from palimpsest.store.knowledge.added_facts import FORBID, KeyOf, covered_facts
 from palimpsest.store.turns.tombstones import ERASE_SCOPE
-
-KeyOf = Callable[[str], bytes]
-"""The key of a tenant, by its name."""
 
 SCOPES = "SELECT fingerprint, at FROM erased_scope"
 RETIRED_SCOPES = "SELECT fingerprint, at FROM retired_scope"

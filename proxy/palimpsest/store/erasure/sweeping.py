@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from palimpsest.core.archive.retention import SIDE_REQUESTS, TOOL_RESULTS, TURNS, Cutoffs
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Transaction, ids
+from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.turns.tombstones import ERASED_TURN
 
 SWEPT_TURN = '{"swept":true}'  # `turn.explain` of a decision that went for its age
@@ -47,11 +47,6 @@ SELECT occurrence.id, 'retired', occurrence.conversation, conversation.public, t
 FROM retired JOIN occurrence ON occurrence.id = retired.occurrence
 JOIN conversation ON conversation.id = occurrence.conversation JOIN tenant ON tenant.id = conversation.tenant
 WHERE retired.retirement = ? ORDER BY occurrence.id LIMIT ?
-"""
-QUOTING = """
-SELECT DISTINCT block.occurrence FROM conversation INNER JOIN block ON block.conversation = conversation.id
-INNER JOIN numbers(block.occurrences) AS quoted ON true
-WHERE conversation.tenant = ? AND quoted.value IN (SELECT value FROM numbers(?))
 """
 
 
@@ -125,11 +120,6 @@ def _by_conversation(rows: Sequence[tuple[int, str, int, str, int, str]]) -> lis
         due = found.setdefault(conversation, DueParts(conversation, public, tenant, name, {}, [], {}))
         due.messages.setdefault(kind, []).append(occurrence)
     return list(found.values())
-
-
-def blocks_quoting(ask: Ask, tenant: int, occurrences: Sequence[int]) -> list[int]:
-    """Blocks of a tenant that quote one of these messages, by the occurrence that each stands in."""
-    return [row[0] for row in ask(QUOTING, (tenant, ids(occurrences)))]
 
 
 def last_turn_at(ask: Ask, conversation: int, cutoffs: Cutoffs) -> float:

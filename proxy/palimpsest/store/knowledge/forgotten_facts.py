@@ -7,7 +7,7 @@ import makes the marks anew from the message that it has written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from palimpsest.core.facts.extraction import proposals
 from palimpsest.core.facts.marks import Statement, marks, marks_left
@@ -16,16 +16,12 @@ from palimpsest.domain.portable_turn import ForgottenFact
 from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.families.facts import remove_facts
 from palimpsest.store.families.family import Erased
-from palimpsest.store.knowledge.added_facts import erase_blocks_with, leave_marks
-from palimpsest.store.knowledge.fact_extraction import SOURCES, Source
+from palimpsest.store.knowledge.added_facts import KeyOf, erase_blocks_with, leave_marks
+from palimpsest.store.knowledge.fact_extraction import LAST, SOURCES, Source
 from palimpsest.store.turns.transcript import Selection
-
-KeyOf = Callable[[str], bytes]
-"""The key of a tenant, by its name."""
 
 BATCH_MESSAGES = 200  # of which the facts are extracted at a time, some 50 ms of a reader
 
-LAST = "SELECT max(id) FROM (SELECT id FROM occurrence WHERE id > ? ORDER BY id LIMIT ?) AS next"
 SELECTED = SOURCES.format(
     "occurrence.id > ?1 AND occurrence.id <= ?2 AND (?3 = '' OR tenant.name = ?3)"
     " AND (?4 = '' OR conversation.public = ?4) AND (?5 = '' OR conversation.user_id = ?5)"
