@@ -9,7 +9,8 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from palimpsest.commands.probe import get_json
+from palimpsest.commands.own_address import address
+from palimpsest.commands.probe import ask_json
 from palimpsest.domain.frozen import frozen
 from palimpsest.settings.policy import ListenPolicy
 
@@ -125,7 +126,7 @@ def listener(base_url: BaseUrl) -> Listener:
     """What answers at the address of a base URL."""
     host = urlsplit(base_url.url).hostname or ""
     try:
-        answer = get_json(ListenPolicy(host=host, port=base_url.port), "/healthz")
+        answer = ask_json(address(ListenPolicy(host=host, port=base_url.port)), "/healthz")
     except ConnectionRefusedError:
         return Listener.NOBODY
     except (OSError, HTTPException, ValueError):

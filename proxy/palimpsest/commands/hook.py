@@ -13,18 +13,18 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
 from palimpsest.commands.own_address import is_this_machine
+from palimpsest.commands.probe import ask, ask_json
 from palimpsest.console.arguments import DONE, Command
 from palimpsest.settings.load import KEY_ENV, TOKEN_ENV, URL_ENV, shipped
 
 DEFAULT_URL = "http://127.0.0.1:8484"
 BASES = {"claude-code": "ANTHROPIC_BASE_URL"}  # by client, where it says to whom its requests go
 WAIT_SECONDS = 3.0  # a proxy answers in milliseconds, on a busy machine in more, and the user waits for the session
-ANSWER_BYTES = 65_536
 EVENTS = {("SessionEnd", "clear"): "cleared", ("SessionStart", "resume"): "resumed"}
 
 
@@ -69,7 +69,7 @@ def answer(client: str, event: Mapping[str, Any], environment: Mapping[str, str]
 def _report(url: str) -> str:
     """The state of the proxy in a line."""
     try:
-        alive, ready = _ask(url, "GET", "/healthz"), _ask(url, "GET", "/readyz")
+        alive, ready = (ask_json(url, path, seconds=WAIT_SECONDS) for path in ("/healthz", "/readyz"))
     except (OSError, HTTPException, ValueError):
         return f"Palimpsest: nothing answers at {url}: start it with palimpsest serve"
     if "palimpsest" not in alive:
@@ -84,20 +84,4 @@ def _tell(url: str, event: Mapping[str, str], environment: Mapping[str, str]) ->
     """Post an event to the proxy, with the user's key, or on this machine with the operator's token."""
     token = environment.get(TOKEN_ENV, "") if is_this_machine(urlsplit(url).hostname) else ""
     secret = environment.get(KEY_ENV) or token
-    _ask(url, "POST", "/memory/v1/sessions", json.dumps(event), secret)
-
-
-def _ask(url: str, method: str, path: str, body: str = "", secret: str = "") -> Mapping[str, Any]:
-    """The JSON object in the answer, whatever its status; empty if it is something else. Raises as `probe.get_json`."""
-    parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=WAIT_SECONDS)
-    headers = {"content-type": "application/json"} if body else {}
-    if secret:
-        headers["authorization"] = f"Bearer {secret}"
-    try:
-        connection.request(method, path, body or None, headers)
-        said = json.loads(connection.getresponse().read(ANSWER_BYTES))
-    finally:
-        connection.close()
-    return said if isinstance(said, dict) else {}
+    ask(url, "/memory/v1/sessions", body=json.dumps(event), secret=secret, seconds=WAIT_SECONDS)

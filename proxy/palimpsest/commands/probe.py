@@ -9,9 +9,10 @@ import json
 import socket
 from collections.abc import Mapping
 from enum import StrEnum
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from urllib.parse import urlsplit
 
-from palimpsest.commands.own_address import address, connect_host, leads_here
+from palimpsest.commands.own_address import address, leads_here
 from palimpsest.domain import Json
 from palimpsest.edge.self_description import installation_hash
 from palimpsest.settings import load
@@ -20,7 +21,7 @@ from palimpsest.settings.policy import ListenPolicy, Policy
 POLICY_PATH = "/memory/v1/policy"
 POLICY_SECONDS = 10.0  # for a proxy to tell its policy: one that has just started loads its API for that first
 LOOK_SECONDS = 2.0  # a proxy answers in milliseconds; a program that says nothing is not one
-ANSWER_BYTES = 1_000_000  # more than a proxy says, with all its settings
+ANSWER_BYTES = 4_000_000  # more than a proxy says, with all its settings or its metrics
 
 BASES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "anthropic": ("ANTHROPIC_BASE_URL",)}
 """By wire, the variables in which clients look for an address; the first that is set counts."""
@@ -43,7 +44,7 @@ RUNNING = (Occupant.OURS, Occupant.WRAPPED)
 def look(policy: Policy) -> Occupant:
     """Ask what is listening at the address of this policy's proxy."""
     try:
-        said = get_json(policy.listen, "/healthz")
+        said = ask_json(address(policy.listen), "/healthz")
     except (ConnectionRefusedError, socket.gaierror):  # nor can anybody listen at a name that does not resolve
         return Occupant.NOBODY
     except (OSError, HTTPException, ValueError):
@@ -74,36 +75,51 @@ def as_running(policy: Policy, environment: Mapping[str, str]) -> Policy:
 def policy_at(listen: ListenPolicy, environment: Mapping[str, str]) -> Policy | None:
     """The policy of the proxy that runs there; None: it tells nobody, or not us."""
     try:
-        answer = get_json(listen, POLICY_PATH, load.admin_token(environment), POLICY_SECONDS)
+        token = load.admin_token(environment)
+        answer = ask_json(address(listen), POLICY_PATH, secret=token, seconds=POLICY_SECONDS)
         return Policy.model_validate(answer["policy"])
     except (OSError, HTTPException, ValueError, KeyError):
         return None
 
 
-def get_json(listen: ListenPolicy, path: str, token: str | None = None, seconds: float = LOOK_SECONDS) -> Json:
+def ask(
+    url: str, path: str, *, body: str = "", secret: str | None = None, seconds: float = LOOK_SECONDS
+) -> tuple[int, bytes]:
     """
-    Get a path of the proxy: the JSON object in the answer, whatever its status; empty if it is something else.
+    Ask a proxy: the status and the body of its answer.
 
     Args:
-        token: the admin token, for paths that want it.
+        url: of the proxy; what path it has does not count.
+        body: JSON that is posted; "": the path is got.
+        secret: the admin token or a key, for paths that want one.
         seconds: that it may take.
 
     Raises:
-        OSError, HTTPException, ValueError: no answer, or not JSON.
+        OSError, HTTPException, ValueError: no answer, or no such address.
     """
-    connection = HTTPConnection(connect_host(listen), listen.port, timeout=seconds)
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=seconds)
+    headers = {"content-type": "application/json"} if body else {}
+    headers |= {"authorization": f"Bearer {secret}"} if secret else {}
     try:
-        connection.request("GET", path, headers={"authorization": f"Bearer {token}"} if token else {})
-        said = json.loads(connection.getresponse().read(ANSWER_BYTES))
+        connection.request("POST" if body else "GET", path, body or None, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read(ANSWER_BYTES)
     finally:
         connection.close()
+
+
+def ask_json(url: str, path: str, *, body: str = "", secret: str | None = None, seconds: float = LOOK_SECONDS) -> Json:
+    """The JSON object in the answer to `ask`, whatever its status; empty if it is something else than an object."""
+    said = json.loads(ask(url, path, body=body, secret=secret, seconds=seconds)[1])
     return said if isinstance(said, dict) else {}
 
 
 def why_not_alive(listen: ListenPolicy, path: str) -> str:
     """The reason why an endpoint of the proxy does not report `{"alive": true}` or the like; empty if it does."""
     try:
-        said = get_json(listen, path)
+        said = ask_json(address(listen), path)
     except (OSError, HTTPException, ValueError) as cause:
         return f"{address(listen)}{path}: {cause or type(cause).__name__}"
     if said.get("alive") or said.get("ready"):

@@ -8,14 +8,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 
 from rich.console import RenderableType
 from rich.live import Live
 
 from palimpsest.commands.live_figures import Figures, MetricsSample, figures, parse_metrics
-from palimpsest.commands.own_address import address, connect_host
-from palimpsest.commands.probe import LOOK_SECONDS
+from palimpsest.commands.own_address import address
+from palimpsest.commands.probe import ask
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED
 from palimpsest.domain.errors import PolicyError
@@ -60,27 +60,15 @@ def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
 def _look(policy: Policy, seen: deque[MetricsSample]) -> Figures | str:
     """Read the metrics, and return the figures of the last minute, or why there are none."""
     try:
-        status, text = _fetch_metrics(policy)
+        status, text = ask(address(policy.listen), "/metrics", secret=load.admin_token(os.environ))
     except (OSError, HTTPException) as cause:
         return f"{address(policy.listen)} does not answer ({cause or type(cause).__name__}); --port names another one"
     if status != OK:
         return f"{address(policy.listen)}/metrics: {status}; set PALIMPSEST_ADMIN_TOKEN to the proxy's admin token"
-    seen.append(parse_metrics(text, time.monotonic()))
+    seen.append(parse_metrics(text.decode(), time.monotonic()))
     while len(seen) > 2 and seen[-1].at - seen[1].at >= SPAN_SECONDS:
         seen.popleft()
     return figures(seen[0], seen[-1])
-
-
-def _fetch_metrics(policy: Policy) -> tuple[int, str]:
-    """Fetch the proxy's metrics: HTTP status and text."""
-    connection = HTTPConnection(connect_host(policy.listen), policy.listen.port, timeout=LOOK_SECONDS)
-    token = load.admin_token(os.environ)
-    try:
-        connection.request("GET", "/metrics", headers={"authorization": f"Bearer {token}"} if token else {})
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-    finally:
-        connection.close()
 
 
 def view(address: str, result: Figures | str) -> RenderableType:

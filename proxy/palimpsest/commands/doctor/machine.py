@@ -8,7 +8,7 @@ from time import perf_counter
 
 from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, warning
 from palimpsest.commands.own_address import address, try_listening
-from palimpsest.commands.probe import Occupant, get_json, look
+from palimpsest.commands.probe import Occupant, ask_json, look
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.memory.embedding.embedder import QUESTION_THREADS
 from palimpsest.memory.embedding.encoder import load_encoder
@@ -87,7 +87,7 @@ def port(policy: Policy) -> Finding:
 def _check_running(policy: Policy, where: str) -> Finding:
     """The finding for a port on which this proxy answers: ready, or with troubles."""
     try:
-        reasons = get_json(policy.listen, "/readyz").get("reasons", ())
+        reasons = ask_json(where, "/readyz").get("reasons", ())
     except (OSError, HTTPException, ValueError):
         return warning("port", f"{where}: the proxy is running, but does not report its state", "see its log")
     if reasons:
