@@ -126,7 +126,7 @@ def load(
         if url:
             layers.append(_Layer(origin, {"upstreams": _with_url(tree.get("upstreams"), str(url), origin)}))
             tree = _merged(tree, layers[-1].tree)
-    policy = _validated(tree, layers)
+    policy = validated(tree, layers)
     _demand_keys(policy, environment, layers)
     _demand_providers(policy, layers)
     _demand_prices(policy, layers)
@@ -148,17 +148,16 @@ def without_memory(policy: Policy) -> Policy:
 
 def changes(policy: Policy) -> list[tuple[str, str]]:
     """The settings that differ from the defaults: dotted path and value as YAML."""
-    standard = _validated({}, [])
-    said = ((path, _at(policy, path)) for path in settings_by_path())
-    return [(path, json.dumps(value)) for path, value in said if value != _at(standard, path)]
+    tree, standard = policy.model_dump(mode="json"), Policy().model_dump(mode="json")
+    said = ((path, value_at(tree, path)) for path in settings_by_path())
+    return [(path, json.dumps(value)) for path, value in said if value != value_at(standard, path)]
 
 
-def _at(policy: Policy, path: str) -> Any:
-    """The value of one setting, in plain types."""
-    node: Any = policy.model_dump(mode="json")
+def value_at(tree: Tree, path: str) -> Any:
+    """The value at a dotted path of a tree of settings."""
     for part in path.split("."):
-        node = node[part]
-    return node
+        tree = tree[part]
+    return tree
 
 
 def handed_over(environment: Mapping[str, str]) -> Policy:
@@ -167,7 +166,7 @@ def handed_over(environment: Mapping[str, str]) -> Policy:
     newer = Path(environment.get(POLICY_FILE_ENV) or os.devnull)
     if newer.is_file():  # a worker that takes the place of another one
         text = newer.read_text(encoding="utf-8")
-    return _validated(json.loads(text), [_Layer(POLICY_ENV, {})]) if text else load(None, environment, {})
+    return validated(json.loads(text), [_Layer(POLICY_ENV, {})]) if text else load(None, environment, {})
 
 
 def hand_over(policy: Policy) -> dict[str, str]:
@@ -226,11 +225,6 @@ def preset_or_file(file: Path) -> Path:
     """The file itself, or the shipped preset of that bare name where there is no such file."""
     preset = shipped(f"{file}.yaml")
     return preset if not file.is_file() and file.name == str(file) and preset.is_file() else file
-
-
-def validated(tree: Tree) -> Policy:
-    """The policy of a tree of settings that was read and merged before; `PolicyError`: it contradicts itself."""
-    return _validated(tree, [])
 
 
 def read_yaml(file: Path) -> Tree:
@@ -360,8 +354,8 @@ def _merged(under: Tree, over: Tree) -> Tree:
 # --- the judgement -------------------------------------------------------------------------------
 
 
-def _validated(tree: Tree, layers: Sequence[_Layer]) -> Policy:
-    """The policy of a tree; raises PolicyError with every mistake and where it was set."""
+def validated(tree: Tree, layers: Sequence[_Layer] = ()) -> Policy:
+    """The policy of a tree; raises PolicyError with every mistake and where it was set, if the layers are known."""
     try:
         return Policy.model_validate(tree)
     except ValidationError as error:
@@ -370,7 +364,7 @@ def _validated(tree: Tree, layers: Sequence[_Layer]) -> Policy:
         # A list whose only item is wrong also counts as too short; once is enough.
         problems = [p for p in error.errors() if not (p["type"] == "too_short" and p["input"])]
         located = [(problem, setting_of(problem["loc"])) for problem in problems]
-        explained = (f"{_origin(at, layers)}: {_dotted(at)}: {explanation(problem, at)}" for problem, at in located)
+        explained = (_placed(at, layers, explanation(problem, at)) for problem, at in located)
         raise PolicyError("\n".join(dict.fromkeys(explained))) from error
 
 
@@ -380,8 +374,9 @@ def _origin(location: Location, layers: Sequence[_Layer]) -> str:
     return (origins[-1] if location and origins else ", ".join(origins)) or "defaults"
 
 
-def _dotted(location: Location) -> str:
-    return ".".join(map(str, location)) or "settings"
+def _placed(location: Location, layers: Sequence[_Layer], text: str) -> str:
+    """What is wrong with a value, behind where it was set and its name."""
+    return f"{_origin(location, layers)}: {'.'.join(map(str, location)) or 'settings'}: {text}"
 
 
 def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
@@ -395,28 +390,25 @@ def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
         if provider and (known := providers()) and provider not in known:
             near = get_close_matches(provider, known, 1)
             hint = f"did you mean {near[0]}?" if near else "docs.litellm.ai/docs/providers lists them"
-            raise PolicyError(
-                f"{_origin(location, layers)}: {_dotted(location)}: {model!r} is not allowed; "
-                f"LiteLLM has no provider {provider}; {hint}"
-            )
+            text = f"{model!r} is not allowed; LiteLLM has no provider {provider}; {hint}"
+            raise PolicyError(_placed(location, layers, text))
 
 
 def _demand_prices(policy: Policy, layers: Sequence[_Layer]) -> None:
     """Refuse a cap of money on a model whose price nobody knows, because it would never be reached."""
     for role, assistant in policy.models.items():
         if assistant.dollars_a_day is not None and price_of(assistant) is None:
-            location = ("models", role, "dollars_a_day")
-            raise PolicyError(
-                f"{_origin(location, layers)}: {_dotted(location)}: the price of {assistant.model} is not known; set "
-                "prompt_dollars and answer_dollars, or tokens_a_day alone"
+            text = (
+                f"the price of {assistant.model} is not known; set prompt_dollars and answer_dollars, or tokens_a_day "
+                "alone"
             )
+            raise PolicyError(_placed(("models", role, "dollars_a_day"), layers, text))
 
 
 def _demand_model(policy: Policy, layers: Sequence[_Layer]) -> None:
     """Refuse an unknown embedding model, because memory would only ever search by words."""
     if embedding_model(policy.model.name) is None:
-        location = ("model", "name")
-        raise PolicyError(f"{_origin(location, layers)}: {_dotted(location)}: {unknown_model_error(policy.model.name)}")
+        raise PolicyError(_placed(("model", "name"), layers, unknown_model_error(policy.model.name)))
 
 
 def _demand_keys(policy: Policy, environment: Mapping[str, str], layers: Sequence[_Layer]) -> None:
@@ -428,13 +420,9 @@ def _demand_keys(policy: Policy, environment: Mapping[str, str], layers: Sequenc
     named += [(("models", role, "key_env"), one.key_env) for role, one in policy.models.items() if one.key_env]
     for location, variable in named:
         if not environment.get(variable):
-            raise PolicyError(
-                f"{_origin(location, layers)}: {_dotted(location)}: environment variable {variable} is not set; "
-                "it must hold the key"
-            )
+            text = f"environment variable {variable} is not set; it must hold the key"
+            raise PolicyError(_placed(location, layers, text))
     keys = [environment[key.key_env] for key in policy.tenants.keys]
     if len(set(keys)) < len(keys):
-        raise PolicyError(
-            f"{_origin(('tenants', 'keys'), layers)}: tenants.keys: two environment variables hold the same key; "
-            "each must hold its own"
-        )
+        text = "two environment variables hold the same key; each must hold its own"
+        raise PolicyError(_placed(("tenants", "keys"), layers, text))

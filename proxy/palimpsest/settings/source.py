@@ -16,7 +16,7 @@ from typing import Any
 
 from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.frozen import frozen
-from palimpsest.settings.load import SOURCE_ENV, TOKEN_FILE_ENV, files_named, load, preset_or_file, validated
+from palimpsest.settings.load import SOURCE_ENV, TOKEN_FILE_ENV, files_named, load, preset_or_file, validated, value_at
 from palimpsest.settings.policy import Policy, settings_by_path
 
 MISSING = b"missing"  # in place of the content of a file that cannot be read
@@ -103,17 +103,17 @@ def compare(running: Policy, loaded: Policy) -> Comparison:
     """What a new policy changes in the one that runs; `PolicyError`: with what waits for a restart it is refused."""
     tree, before = (policy.model_dump(mode="json") for policy in (loaded, running))
     waiting = tuple(
-        path for path in AT_RESTART if _at(tree, path) != _at(before, path) and not _is_any_port(tree, path)
+        path for path in AT_RESTART if value_at(tree, path) != value_at(before, path) and not _is_any_port(tree, path)
     )
     for path in AT_RESTART:
-        _set(tree, path, _at(before, path))
+        _set(tree, path, value_at(before, path))
     try:
         policy = validated(tree)
     except PolicyError as wrong:
         text = f"{wrong}; until a restart these stay as they are: {', '.join(waiting)}" if waiting else str(wrong)
         raise PolicyError(text) from wrong
     after = policy.model_dump(mode="json")
-    changed = tuple(path for path in settings_by_path() if _at(after, path) != _at(before, path))
+    changed = tuple(path for path in settings_by_path() if value_at(after, path) != value_at(before, path))
     return Comparison(policy, changed, waiting)
 
 
@@ -127,13 +127,7 @@ def digest_of(policy: Policy) -> str:
 
 def _is_any_port(tree: Any, path: str) -> bool:
     """Whether the running port may be any, so that a change to 0 is none."""
-    return path == "listen.port" and _at(tree, path) == 0
-
-
-def _at(tree: Any, path: str) -> Any:
-    for part in path.split("."):
-        tree = tree[part]
-    return tree
+    return path == "listen.port" and value_at(tree, path) == 0
 
 
 def _set(tree: Any, path: str, value: Any) -> None:
