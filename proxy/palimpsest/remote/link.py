@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
 from http import HTTPStatus
-from types import TracebackType
 from typing import Self
 
 import orjson
@@ -53,10 +52,8 @@ class Link:
         await self._way.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._way.__aexit__(kind, error, trace)
+    async def __aexit__(self, *failure: object) -> None:
+        await self._way.__aexit__(*failure)
 
     async def look(self) -> str:
         """The tenant that our memory is there; "": that of programs on that machine."""

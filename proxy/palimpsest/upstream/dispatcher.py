@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
 
@@ -66,9 +65,7 @@ class Upstreams:
             self._opened = opened.pop_all()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self._opened.aclose()
 
     @cached_property

@@ -12,7 +12,6 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import AsyncExitStack, suppress
-from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from palimpsest.telemetry.logs import silence
@@ -90,9 +89,7 @@ class LoopThread:
         self._thread.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         assert self._thread is not None
         ended = asyncio.run_coroutine_threadsafe(_end_all(), self._loop)
         await asyncio.wait([asyncio.wrap_future(ended)], timeout=JOIN_SECONDS)

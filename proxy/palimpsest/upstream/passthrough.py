@@ -10,7 +10,6 @@ import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypedDict
 from urllib.parse import urlsplit
 
@@ -136,9 +135,7 @@ class Passthrough:
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         if self._session is not None:
             await self._session.close()
 

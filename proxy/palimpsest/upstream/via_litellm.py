@@ -11,7 +11,6 @@ import asyncio
 import functools
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import structlog
@@ -116,9 +115,7 @@ class ViaLitellm:
                 raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         if not self._is_shared:
             await self._library.close()
 
