@@ -127,7 +127,7 @@ class Engine(Protocol):
     """
     A database that is asked and written to. Every failure is a `MemoryFault` that says what to try.
 
-    Until `open` has succeeded every read raises it, and every write tries to open first.
+    Until `open` has succeeded every read raises it, and every write tries to open first. Engines are derived from it.
     """
 
     writes: int  # committed
@@ -166,6 +166,7 @@ class Engine(Protocol):
 
     async def read(self, sql: str, args: Sequence[Any] = (), tenant: str = "") -> list[Row]:
         """Rows of one SELECT, as `ask`."""
+        return await self.ask(lambda ask: ask(sql, args), tenant)
 
     async def ask(self, work: Callable[[Ask], T], tenant: str = "") -> T:
         """
@@ -180,6 +181,7 @@ class Engine(Protocol):
 
     async def write(self, statements: Iterable[Statement]) -> None:
         """Run statements in order, in one transaction."""
+        await self.transact(each(statements))
 
     async def transact(self, work: Callable[[Transaction], T], whose: Whose | None = None) -> T:
         """

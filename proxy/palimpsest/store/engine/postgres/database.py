@@ -11,7 +11,7 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
@@ -22,7 +22,7 @@ import psycopg
 from psycopg.pq import ConnStatus
 
 from palimpsest.domain.errors import MemoryFault, faults
-from palimpsest.store.engine import Ask, Row, Statement, Transaction, Whose, each
+from palimpsest.store.engine import Ask, Engine, Row, Transaction, Whose
 from palimpsest.store.engine.postgres.connection import (
     ServerConnection,
     connect,
@@ -55,13 +55,16 @@ READING = SETTINGS | {"statement_timeout": READ_MS, "default_transaction_read_on
 WRITING = SETTINGS | {"statement_timeout": WRITE_MS, "lock_timeout": LOCK_MS}
 
 
-class Database:
+class Database(Engine):
     """
     One database of a server.
 
     `open` may fail and be tried again; until it has succeeded every read raises `MemoryFault`, and every write tries
     to open first. `close` must be awaited in the end: connections are threads.
     """
+
+    files = None
+    is_there = True  # what is there, only the server knows
 
     def __init__(self, url: str, password_file: Path | None = None, mark: SecretMark | None = None) -> None:
         """
@@ -73,8 +76,6 @@ class Database:
         self.url = url
         self.writes = 0  # committed
         self.replaced = 0
-        self.files = None
-        self.is_there = True  # what is there, only the server knows
         self._password_file = password_file
         self._lanes: tuple[_Lane, _Lane] | None = None  # that reads, and that writes
         self._opening = asyncio.Lock()
@@ -132,9 +133,6 @@ class Database:
             for lane in lanes or ():
                 await asyncio.to_thread(lane.close)
 
-    async def read(self, sql: str, args: Sequence[Any] = (), tenant: str = "") -> list[Row]:
-        return await self.ask(lambda ask: ask(sql, args), tenant)
-
     async def ask(self, work: Callable[[Ask], T], tenant: str = "") -> T:
         """What `work` makes of several SELECTs. Cancelling interrupts it."""
         if self._lanes is None:
@@ -152,9 +150,6 @@ class Database:
     def ask_at_once(self, work: Callable[[Ask], T]) -> T | None:
         """Never: the server is too far away to keep the event loop waiting for it."""
         return None
-
-    async def write(self, statements: Iterable[Statement]) -> None:
-        await self.transact(each(statements))
 
     async def transact(self, work: Callable[[Transaction], T], whose: Whose | None = None) -> T:
         """

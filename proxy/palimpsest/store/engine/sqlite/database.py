@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -20,7 +20,7 @@ import structlog
 
 from palimpsest.domain.errors import MemoryFault, faults
 from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
-from palimpsest.store.engine import Ask, Files, Row, Statement, Transaction, Whose, each
+from palimpsest.store.engine import Ask, Engine, Files, Transaction, Whose
 from palimpsest.store.engine.secret_mark import SecretMark
 from palimpsest.store.engine.sqlite.checkpoints import EMPTY, Checkpoints
 from palimpsest.store.engine.sqlite.connection import (
@@ -56,7 +56,7 @@ FROM pragma_application_id
 """
 
 
-class Database:
+class Database(Engine):
     """
     One SQLite file.
 
@@ -145,10 +145,6 @@ class Database:
         async with self._writing:
             await self._close()
 
-    async def read(self, sql: str, args: Sequence[Any] = (), tenant: str = "") -> list[Row]:
-        """Rows of one SELECT on a reader connection. Cancelling interrupts it."""
-        return await self.ask(lambda ask: ask(sql, args))
-
     async def ask(self, work: Callable[[Ask], T], tenant: str = "") -> T:
         """
         Run several SELECTs on a reader's thread, and return the result; cancelling interrupts them.
@@ -190,10 +186,6 @@ class Database:
         To hand it to a reader and come back takes longer than to read these, and up to a millisecond of a request.
         """
         return None if self._near is None or self._must_reopen else self._near.ask(work)
-
-    async def write(self, statements: Iterable[Statement]) -> None:
-        """Run `(sql, rows of arguments)` in order, in one transaction; all or nothing."""
-        await self.transact(each(statements))
 
     async def transact(self, work: Callable[[Transaction], T], whose: Whose | None = None) -> T:
         """
