@@ -3,13 +3,11 @@ The checks behind `palimpsest doctor`, each with what was found and what to do a
 
     examination     which checks there are, in which order
     disk            folder, secret, database, space
+    server          the machine that keeps the memory, where another one does
     machine         model, tokenizers, port, admin token
-    claude_code     what Claude Code makes of the proxy's address
-    clients         settings of clients
-    base_urls       base URLs that lead to nobody
+    clients         settings of clients, and base URLs that lead to nobody
     providers       upstreams, credentials, clock
-    report          how findings look, in a terminal and to a program
-    finding         the value that every check returns
+    finding         the value that every check returns, and the report of all of them
 
 Nothing is made, changed or sent but what the proxy does at its start, and a list of models asked for.
 """

@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -71,8 +72,8 @@ def add_commands(command: Command) -> None:
         "Forget a fact for good. The messages that state it stay, and it is not extracted from them again.",
     )
     yes_flag(forget)
-    of_one("pin", _pin, "List a fact before all others.")
-    of_one("unpin", _unpin, "Undo a pin.")
+    of_one("pin", partial(_pin, is_pinned=True), "List a fact before all others.")
+    of_one("unpin", partial(_pin, is_pinned=False), "Undo a pin.")
     action("rebuild", _rebuild, "Extract the facts of all messages again; facts added by hand stay.")
 
 
@@ -141,15 +142,7 @@ def _forget(given: argparse.Namespace) -> int:
     return _run(given, work)
 
 
-def _pin(given: argparse.Namespace) -> int:
-    return _set_pin(given, True)
-
-
-def _unpin(given: argparse.Namespace) -> int:
-    return _set_pin(given, False)
-
-
-def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
+def _pin(given: argparse.Namespace, is_pinned: bool) -> int:
     async def work(commands: Commands) -> int:
         if (fact := await _find(commands, given)) is None:
             return FAILED

@@ -107,12 +107,12 @@ def numbered_transcript(segment: Sequence[SourceMessage], texts: Mapping[int, st
 
 
 def questions_prompt(segment: Sequence[SourceMessage]) -> Prompt:
-    """The questions_prompt that asks for questions about a segment."""
+    """The prompt that asks for questions about a segment."""
     return Prompt("probe_questions", QUESTIONS, numbered_transcript(segment), QUESTIONS_SCHEMA, QUESTIONS_TOKENS)
 
 
 def evidence_prompt(questions: Sequence[str], segment: Sequence[SourceMessage]) -> Prompt:
-    """The evidence_prompt that asks for the evidence of questions."""
+    """The prompt that asks for the evidence of questions."""
     asked = "\n".join(f"{number}. {' '.join(question.split())}" for number, question in enumerate(questions, 1))
     return Prompt(
         "evidence",
@@ -133,7 +133,7 @@ def read_evidence(answer: Json, questions: Sequence[str], segment: Sequence[Sour
 
 
 def topics_prompt(topics: Sequence[Topic], segment: Sequence[SourceMessage]) -> Prompt:
-    """The topics_prompt that asks for summaries of the topics of one buffer."""
+    """The prompt that asks for summaries of the topics of one buffer."""
     groups = (
         f"Group {number}:\n{numbered_transcript(segment, dict(zip(topic.messages, topic.texts, strict=True)))}"
         for number, topic in enumerate(topics, 1)
@@ -156,7 +156,7 @@ def read_topics(answer: Json, topics: Sequence[Topic]) -> list[Claim]:
 
 
 def items_prompt(turn: Sequence[int], segment: Sequence[SourceMessage]) -> Prompt:
-    """The items_prompt that asks for the items of a turn."""
+    """The prompt that asks for the items of a turn."""
     text = numbered_transcript(segment, {at: segment[at].text[:READ_CHARS] for at in turn})
     return Prompt("turn_items", ITEMS, text, ITEMS_SCHEMA, ITEMS_TOKENS)
 
