@@ -812,7 +812,7 @@ class GapsPolicy(_Part):
 
 
 class ServerPolicy(_Part):
-    """Another machine that keeps the memory of this proxy."""
+    """Another machine that keeps the memory of this proxy: two laptops, one memory."""
 
     url: str = Field(
         "",
@@ -867,7 +867,7 @@ class Policy(_Part):
     data: Path = Field(
         Path("~/.local/share/palimpsest"), validate_default=True, description="Folder of the database and the secret."
     )
-    listen: ListenPolicy = Field(ListenPolicy(), description="Where the proxy listens.")
+    listen: ListenPolicy = ListenPolicy()
     upstreams: tuple[UpstreamPolicy, ...] = Field(
         (
             UpstreamPolicy(name="openai", wire="openai"),
@@ -876,46 +876,33 @@ class Policy(_Part):
         min_length=1,
         description="Providers. The first one that matches a request gets it.",
     )
-    tenants: TenantPolicy = Field(TenantPolicy(), description="Whose memory a request belongs to.")
-    memory: MemoryPolicy = Field(MemoryPolicy(), description="When memory acts, and how far it looks.")
-    pressure: PressurePolicy = Field(
-        PressurePolicy(), description="Context windows, and the room kept in them for answers."
-    )
+    tenants: TenantPolicy = TenantPolicy()
+    memory: MemoryPolicy = MemoryPolicy()
+    pressure: PressurePolicy = PressurePolicy()
     overflow: Literal["forward", "observe", "trim"] = Field(
         "forward",
         description="What becomes of a conversation that is longer than its model's window. forward: it goes on as the "
         "client sends it. observe: the same, and headers say what trim would do. trim: old results of tools and old "
         "exchanges stay behind, and memory brings back what is needed of them.",
     )
-    archive: ArchivePolicy = Field(ArchivePolicy(), description="What is written, and how safely.")
-    store: StorePolicy = Field(StorePolicy(), description="Where what is archived is kept.")
-    retention: RetentionPolicy = Field(
-        RetentionPolicy(), description="How long what is stored is kept. Nothing goes unless this says so."
-    )
-    consolidation: ConsolidationPolicy = Field(
-        ConsolidationPolicy(),
-        description="Shorter forms of memory beside the archive: items, and relations between what they speak of.",
-    )
-    model: ModelPolicy = Field(ModelPolicy(), description="The embedding model.")
+    archive: ArchivePolicy = ArchivePolicy()
+    store: StorePolicy = StorePolicy()
+    retention: RetentionPolicy = RetentionPolicy()
+    consolidation: ConsolidationPolicy = ConsolidationPolicy()
+    model: ModelPolicy = ModelPolicy()
     models: dict[AssistRole, AssistantPolicy] = Field(
         {},
         description="Language models that help memory, by role: controller, selector, writer, consolidator. A role "
         "without one is done without a model, and nothing is sent anywhere.",
     )
-    facts: FactsPolicy = Field(FactsPolicy(), description="Facts that messages state.")
-    recall: RecallPolicy = Field(
-        RecallPolicy(), description="How recall is helped by rules and models that take longer."
-    )
-    mcp: McpPolicy = Field(McpPolicy(), description="Memory as tools for agents.")
-    page: PagePolicy = Field(PagePolicy(), description="The page for people.")
-    gaps: GapsPolicy = Field(GapsPolicy(), description="How much memory loses, by questions that it asks itself.")
-    server: ServerPolicy = Field(
-        ServerPolicy(), description="Another machine that keeps the memory of this proxy: two laptops, one memory."
-    )
-    limits: LimitPolicy = Field(LimitPolicy(), description="Largest request.")
-    log: LogPolicy = Field(
-        LogPolicy(), description="The log on standard error. It never holds message text, credentials or query strings."
-    )
+    facts: FactsPolicy = FactsPolicy()
+    recall: RecallPolicy = RecallPolicy()
+    mcp: McpPolicy = McpPolicy()
+    page: PagePolicy = PagePolicy()
+    gaps: GapsPolicy = GapsPolicy()
+    server: ServerPolicy = ServerPolicy()
+    limits: LimitPolicy = LimitPolicy()
+    log: LogPolicy = LogPolicy()
 
     _at_home = field_validator("data")(_expanded)
 

@@ -66,7 +66,7 @@ def as_yaml() -> str:
     """`config/default.yaml`: every setting with its default, its description above it."""
     parts = [YAML_HEAD]
     for name, field in Policy.model_fields.items():
-        parts.append("\n" + _comment(field.description, ""))
+        parts.append("\n" + _comment(_meaning(field), ""))
         default = field.get_default()
         if name == "upstreams":
             parts.append("upstreams:\n" + _upstreams(default) + UPSTREAM_EXAMPLE)
@@ -84,7 +84,7 @@ def as_markdown() -> str:
     parts.append("\n" + _table(plain))
     for name, field in Policy.model_fields.items():
         if inner := _section(field):
-            parts.append(f"\n## {name}{'[]' if _is_list(field) else ''}\n\n{field.description}\n\n")
+            parts.append(f"\n## {name}{'[]' if _is_list(field) else ''}\n\n{_meaning(field)}\n\n")
             parts.append(_table(inner.model_fields.items()))
             for nested, deeper in inner.model_fields.items():
                 if item := _section(deeper):
@@ -147,6 +147,11 @@ def _section(field: FieldInfo) -> type[BaseModel] | None:
     """The model of a section or of list items in a setting; None: it is a plain one."""
     kinds = (field.annotation, *get_args(field.annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+
+
+def _meaning(field: FieldInfo) -> str | None:
+    """The description of a setting; of a section without one, that of its model."""
+    return field.description or (_section(field) or BaseModel).__doc__
 
 
 def _is_list(field: FieldInfo) -> bool:
