@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from types import FrameType
 
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-CLOSES = (b"connection", b"close")
+from palimpsest.edge.headers import answering_with
 
 log = structlog.get_logger()
 
@@ -66,13 +66,5 @@ class ClosingAnswers:
         self._draining = draining
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, _closing(send) if self._draining.has_begun else send)
-
-
-def _closing(send: Send) -> Send:
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), CLOSES]}
-        await send(message)
-
-    return sent
+        closing = answering_with(send, b"connection", b"close") if self._draining.has_begun else send
+        await self._app(scope, receive, closing)

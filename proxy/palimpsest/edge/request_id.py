@@ -10,17 +10,16 @@ from __future__ import annotations
 import re
 import secrets
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars
 
 from palimpsest.domain import REQUEST_HEADER, RawHeaders
+from palimpsest.edge.headers import answering_with, with_header
 
 SENT = b"x-request-id"
 RANDOM_BYTES = 8  # two of a million requests share one with a probability of 3 in 10^8
 _SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")  # what gateways make: no spaces, quotes or escapes
 _KEPT = "palimpsest.request"  # in a request's scope
-
-RESPONSE_START = "http.response.start"
 
 
 def request_id(scope: Scope) -> str:
@@ -42,7 +41,7 @@ def new_id() -> str:
 
 def with_request_id(headers: RawHeaders, id: str) -> RawHeaders:
     """The headers of a request with its id, and with no other under that name."""
-    return [*(header for header in headers if header[0] != REQUEST_HEADER), (REQUEST_HEADER, id.encode())]
+    return with_header(headers, REQUEST_HEADER, id.encode())
 
 
 class LabelledAnswers:
@@ -52,14 +51,6 @@ class LabelledAnswers:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        header = (SENT, request_id(scope).encode())
-
-        async def labelling(message: Message) -> None:
-            if message["type"] == RESPONSE_START:
-                message = {**message, "headers": [*message.get("headers", ()), header]}
-            await send(message)
-
-        await self._app(scope, receive, labelling)
+        if scope["type"] == "http":
+            send = answering_with(send, SENT, request_id(scope).encode())
+        await self._app(scope, receive, send)

@@ -16,6 +16,7 @@ from starlette.types import Scope
 
 from palimpsest.domain import Ending, RawHeaders
 from palimpsest.domain.ports import Attributes, Span, Tracer
+from palimpsest.edge.headers import with_header
 from palimpsest.edge.relay import FIRST_ERROR_STATUS, Relay
 from palimpsest.telemetry.tracing import TRACEPARENT
 from palimpsest.wire.registry import wire_of
@@ -101,9 +102,7 @@ def server_span(tracer: Tracer, scope: Scope, path: str, request: str) -> Span:
 
 def with_trace(headers: RawHeaders, span: Span) -> RawHeaders:
     """The headers of a request whose trace goes on from this span."""
-    if not span.traceparent:
-        return headers
-    return [*(header for header in headers if header[0] != TRACEPARENT), (TRACEPARENT, span.traceparent.encode())]
+    return with_header(headers, TRACEPARENT, span.traceparent.encode()) if span.traceparent else headers
 
 
 def end(span: Span, relay: Relay) -> None:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from palimpsest.domain import RawHeaders, Speaker
+from palimpsest.edge.headers import answering_with
 from palimpsest.edge.replies import error_reply
 from palimpsest.features.mcp.tools import MemoryTools
 from palimpsest.features.tool import SPEAKER
@@ -58,7 +59,8 @@ class McpEndpoint:
             await error_reply(401, NO_SPEAKER)(scope, receive, send)
         else:
             app = await self._started()
-            await app({**scope, SPEAKER: speaker}, receive, _unkept(send))
+            # caches may not keep answers: they quote what was said
+            await app({**scope, SPEAKER: speaker}, receive, answering_with(send, b"cache-control", b"no-store"))
 
     async def _started(self) -> ASGIApp:
         """The SDK's application."""
@@ -93,15 +95,3 @@ class McpEndpoint:
         self._ends.set()
         if self._serving is not None:
             await self._serving
-
-
-def _unkept(send: Send) -> Send:
-    """A `send` that forbids caches to keep answers: they quote what was said."""
-
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            others = [header for header in message.get("headers", ()) if header[0].lower() != b"cache-control"]
-            message = {**message, "headers": [*others, (b"cache-control", b"no-store")]}
-        await send(message)
-
-    return sending
