@@ -8,7 +8,6 @@ there.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -99,23 +98,6 @@ class PortableTurn:
 def stable_id(*names: str, prefix: str = TURN_PREFIX) -> str:
     """An id that is the same at every import, derived from the tenant, the program and its ids."""
     return prefix + hashlib.blake2b("\0".join(names).encode(errors="surrogatepass"), digest_size=ID_BYTES).hexdigest()
-
-
-def runs_of(kept: Sequence[tuple[int, int]], listing: Sequence[int]) -> tuple[tuple[Run, ...], list[tuple[int, int]]]:
-    """Kept messages (position, occurrence) as runs of the parent's listing, and those that it lacks."""
-    index_of = {occurrence: index for index, occurrence in enumerate(listing)}
-    runs: list[Run] = []
-    others: list[tuple[int, int]] = []
-    for position, occurrence in kept:
-        index = index_of.get(occurrence)
-        if index is None:
-            others.append((position, occurrence))
-        elif runs and (position, index) == (runs[-1][0] + runs[-1][2], runs[-1][1] + runs[-1][2]):
-            start, first, count = runs[-1]
-            runs[-1] = (start, first, count + 1)
-        else:
-            runs.append((position, index, 1))
-    return tuple(runs), others
 
 
 def seconds(value: Any) -> float:

@@ -9,11 +9,15 @@ else it keeps is named by its occurrence, `[position, occurrence]`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import orjson
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask
+
+if TYPE_CHECKING:
+    from palimpsest.domain.portable_turn import Run
 
 # A turn that keeps nothing of its parent's listing needs no parent to be rebuilt: the walk ends there.
 CHAIN = """
@@ -55,19 +59,26 @@ def encode_kept(kept: Iterable[tuple[int, int]], listing: Sequence[int]) -> str:
     kept = list(kept)
     if kept and len(kept) == len(listing) and kept == list(enumerate(listing, kept[0][0])):  # nearly always
         return encode_run(kept[0][0], len(kept))
+    runs, others = runs_of(kept, listing)
+    said = ({"runs": runs} if runs else {}) | ({"others": others} if others else {})
+    return orjson.dumps(said).decode()
+
+
+def runs_of(kept: Sequence[tuple[int, int]], listing: Sequence[int]) -> tuple[list[Run], list[tuple[int, int]]]:
+    """Kept messages (position, occurrence) as runs of the parent's listing, and those that it lacks."""
     index_of = {occurrence: index for index, occurrence in enumerate(listing)}
-    runs: list[list[int]] = []
+    runs: list[Run] = []
     others: list[tuple[int, int]] = []
     for position, occurrence in kept:
         index = index_of.get(occurrence)
         if index is None:
             others.append((position, occurrence))
         elif runs and (position, index) == (runs[-1][0] + runs[-1][2], runs[-1][1] + runs[-1][2]):
-            runs[-1][2] += 1
+            start, first, count = runs[-1]
+            runs[-1] = (start, first, count + 1)
         else:
-            runs.append([position, index, 1])
-    said = ({"runs": runs} if runs else {}) | ({"others": others} if others else {})
-    return orjson.dumps(said).decode()
+            runs.append((position, index, 1))
+    return runs, others
 
 
 def decode_kept(text: str, listing: Sequence[int]) -> list[tuple[int, int]]:

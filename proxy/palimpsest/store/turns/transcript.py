@@ -14,9 +14,9 @@ import orjson
 
 from palimpsest.domain import BlockKind, Ending, Event, HeadFlag, Json, Role
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.portable_turn import Place, PortableBlock, PortableMessage, PortableTurn, runs_of
+from palimpsest.domain.portable_turn import Place, PortableBlock, PortableMessage, PortableTurn
 from palimpsest.store.engine import Ask, Row, ids
-from palimpsest.store.turns.diffs import decode_kept, message_list
+from palimpsest.store.turns.diffs import decode_kept, message_list, runs_of
 from palimpsest.wire.storage_codec import from_stored
 
 PAGE_TURNS = 100  # some 10 ms of a reader, which others wait for
@@ -103,7 +103,7 @@ class Transcript:
         instructions = {occurrence for _, occurrence, *_, role in brought if role in ("system", "developer")}
         answers = [occurrence for at, occurrence, *_ in brought if at >= messages]
         self._remember(number, (*(o for _, o in placed if o not in instructions), *answers))
-        return _StoredTurn(row, brought, dict(placed), runs, others)
+        return _StoredTurn(row, brought, dict(placed), tuple(runs), others)
 
     def _listing(self, ask: Ask, turn: int) -> tuple[int, ...]:
         if turn not in self.listings:
