@@ -28,8 +28,7 @@ from palimpsest.domain.ports import Clock, Counts
 from palimpsest.settings.policy import RetentionPolicy
 from palimpsest.store.engine import Engine, Row, Transaction, nobody
 from palimpsest.store.engine.full_text import merge_some
-from palimpsest.store.engine.room import StoreSize, store_size
-from palimpsest.store.engine.sqlite.room import give_back
+from palimpsest.store.engine.room import StoreSize, give_back, store_size
 from palimpsest.store.erasure.erasure import erase_conversation, erase_messages, erase_tenant_if_empty, mark_messages
 from palimpsest.store.erasure.retirement import due_retirement, expire
 from palimpsest.store.erasure.sweeping import (
