@@ -244,14 +244,12 @@ def _rows(ask: Ask, words: Mapping[str, Sequence[str]]) -> Iterator[bytes]:
     yield "\0".join(row[0] or "" for row in ask("SELECT sql FROM sqlite_master")).encode()
     for table, columns in words.items():
         listed = " || char(0) || ".join(columns)
-        key = "rowid" if table not in ("term", "model_note") else None
-        if key is None:
+        if table in ("term", "model_note"):  # they have no rowid
             yield "\0".join(str(row[0]) for row in ask(f"SELECT {listed} FROM {table}")).encode(errors="surrogatepass")
             continue
         last = -1
-        while rows := ask(
-            f"SELECT {key}, {listed} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {ROWS_AT_A_TIME}", (last,)
-        ):
+        page = f"SELECT rowid, {listed} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT {ROWS_AT_A_TIME}"
+        while rows := ask(page, (last,)):
             last = rows[-1][0]
             yield "\0".join(row[1] or "" for row in rows).encode(errors="surrogatepass")
 
