@@ -45,6 +45,29 @@ def test_of_what_is_not_called_the_users_own_only_what_is_near_comes() -> None:
     assert rows("Which dish is good for the daughter?", [0, 1, 2, 3], nearest=LEAST_NEARNESS - 0.01) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Thanks, Ann! That was a good meal.", []),
+        ("That sounds great, Ann. What else did you do?", []),
+        ("Hey Ann, did the parcel arrive?", []),
+        ("Danke, Anna!", []),
+        ("Please mail Ann.", ["Ann"]),
+        ("Ask Ann.", ["Ann"]),
+        ("Is this place OK for Ann?", ["Ann"]),
+        ("Hey Ann, what does Bob eat?", ["Bob"]),
+        ("Book for me with Ann, Bob, and Eve.", ["Ann", "Bob", "Eve"]),
+    ],
+)
+def test_whom_a_request_speaks_to_is_not_what_it_speaks_of(text: str, named: list[str]) -> None:
+    assert [word for thing in known_things(text) if thing.is_name for word in thing.terms] == named
+
+
+def test_a_statement_to_somebody_does_not_tell_of_them() -> None:
+    assert about("What can I cook for Ann?", "Well, Ann eats no nuts.")
+    assert not about("What can I cook for Ann?", "Thanks, Ann! Your kind words mean a lot.")
+
+
 def test_a_word_that_many_statements_of_the_user_hold_leads_nowhere_whatever_others_say() -> None:
     (thing,) = known_things("And for my daughter?")
     for mine, leads in ((MOST_NAMED, True), (MOST_NAMED + 1, False)):

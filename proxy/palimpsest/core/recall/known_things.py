@@ -8,6 +8,7 @@ is only "the" something, others speak too: there the user's statement has to cal
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 
@@ -23,6 +24,7 @@ from palimpsest.core.recall.utterance import (
     is_telling,
     kin,
     language,
+    read_utterance,
     spoken_words,
 )
 from palimpsest.domain.frozen import frozen
@@ -34,6 +36,9 @@ LEAST_NAMING = 0.4  # share of the weight of a thing's words: "new" alone names 
 # Cosine, where "the" or a name tells. 25 of 25 requests with such a thing (half of things.json) have their statement
 # as near; of 543 of other people, beside 780 messages of the user's, 5 find one, and without it 38.
 LEAST_NEARNESS = 0.28
+# Whom a text speaks to: "That is great, Ann!" at the end of a sentence, "Hey Ann, ..." behind one word that greets.
+_CALLED = re.compile(r", ([^\W\d_a-z]\w+)(?=[.!?]|$)", re.MULTILINE)
+_GREETED = re.compile(r"(?:^|[.!?] )(\w+),? ([^\W\d_a-z]\w+)(?=[.!?,]|$)", re.MULTILINE)
 
 
 @frozen
@@ -53,11 +58,17 @@ def known_things(text: str) -> list[Thing]:
     found = [(named, True, False) for named in described_things(said, code, POSSESSIVES[code])]
     if len(text) <= LONG_CHARS:  # a longer request brings along what it speaks of
         found += [(named, False, False) for named in described_things(said, code, ARTICLES[code])]
-        found += [((name,), False, True) for name in names(text)]
+        found += [((name,), False, True) for name in names(text) if name not in addressed(text)]
     return [
         Thing({word: _terms({word, *(kin(word, code) if is_own else ())}, code) for word in named}, is_own, is_name)
         for named, is_own, is_name in found
     ]
+
+
+def addressed(text: str) -> set[str]:
+    """The names that a text calls somebody by: it speaks to them, and mostly not of them."""
+    greeted = (name for greeting, name in _GREETED.findall(text) if read_utterance(greeting).is_small_talk)
+    return {*_CALLED.findall(text), *greeted}
 
 
 def told_of(table: PassageTable, thing: Thing, found: Mapping[str, Rows], eligible: Bools, asked: QueryMatches) -> Rows:
@@ -85,7 +96,8 @@ def is_about(text: str, thing: Thing, weights: Mapping[str, float], rare: Collec
     code, said = language(text), spoken_words(text)
     opening = described_things(said[:SUBJECT_WORDS], code, POSSESSIVES[code] | ARTICLES[code])
     if thing.is_name:  # "our Python projects" are not what "in Python" speaks of
-        subject = {named[-1] for named in opening} | {*said[:TITLED_WORDS]} - {named[0] for named in opening}
+        titled = {*said[:TITLED_WORDS]} - {named[0] for named in opening} - addressed(text)
+        subject = {named[-1] for named in opening} | titled
     else:
         subject = {*chain.from_iterable(opening), *said[:1]}
     about, held = _terms(subject, code), _terms(said, code)
