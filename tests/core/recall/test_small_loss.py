@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from palimpsest.core.recall.ranking import PassageTable, QueryMatches
-from palimpsest.core.recall.small_loss import LEAST_NEARNESS, LONG_TALK_MARGIN, small_loss
+from palimpsest.core.recall.small_loss import LEAST_NEARNESS, LONG_TALK_MARGIN, small_loss, without_general
 
 from tests.core.passage_tables import passage_table
 
@@ -104,3 +104,14 @@ def test_where_more_was_lost_what_the_user_told_comes_while_that_is_little() -> 
     assert given(NEAR, (said - 1) * 5) == []
     assert given(NEAR, said * 5 + len(long)) == [0, 1, 2, 3, 4]
     assert given(LEAST_NEARNESS + LONG_TALK_MARGIN / 2, said * 5) == [], "talk about other things, too"
+
+
+def test_questions_that_anybody_could_ask_do_not_come_back_with_what_was_told() -> None:
+    talk = (
+        *("Our cat Momo is 14.", "A fine age.", "How long do cats sleep?", "Between 12 and 16 hours."),
+        *("How much may my cat eat?", "50 grams.", "Write a plan for the week.", "Monday: fish ..."),
+    )
+    shown = replace(passage_table(talk, users=[0, 2, 4, 6]), asks=np.isin(np.arange(len(talk)), [2, 4]))
+    said = dict(enumerate(talk))
+    assert without_general(shown, np.arange(len(talk)), said).tolist() == [0, 1, 4, 5, 6, 7]
+    assert without_general(shown, np.array([2, 3]), said).tolist() == []

@@ -9,6 +9,8 @@ Where more was lost, but the user told little, what he told comes in the same wa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows
@@ -43,6 +45,26 @@ def small_loss(table: PassageTable, lost: Bools, untold: Bools, asked: QueryMatc
     if not is_small or not len(rows) or not _is_due(table, whole, untold & whole):
         return np.empty(0, np.int64)
     return rows if concerns(table, whole, asked, margin) else np.empty(0, np.int64)
+
+
+def without_general(table: PassageTable, rows: Rows, said: Mapping[int, str]) -> Rows:
+    """
+    The rows without the user's questions that speak of nothing of his own, and without their answers.
+
+    Anybody could ask those, and they can be asked again: "How long do cats sleep?"
+
+    Args:
+        rows: of one conversation, in order.
+        said: the text of each.
+    """
+    kept: list[int] = []
+    is_general = False
+    for row in rows.tolist():
+        if table.users[row]:
+            is_general = bool(table.asks[row]) and not read_utterance(said.get(row, "")).own
+        if not is_general:
+            kept.append(row)
+    return np.array(kept, np.int64)
 
 
 def _statements(table: PassageTable) -> Bools:

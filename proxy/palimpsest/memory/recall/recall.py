@@ -36,7 +36,7 @@ from palimpsest.core.recall.ranking import (
     ranks,
 )
 from palimpsest.core.recall.relevance import Relevance, relevance
-from palimpsest.core.recall.small_loss import small_loss
+from palimpsest.core.recall.small_loss import small_loss, without_general
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.domain import Account, Candidate, Memory, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault
@@ -59,7 +59,7 @@ from palimpsest.memory.recall.lost_work import (
     without_negligible,
 )
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
-from palimpsest.memory.recall.updates import told_of_known_things, with_related
+from palimpsest.memory.recall.updates import texts_of, told_of_known_things, with_related
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask, Engine, ask_ahead
 from palimpsest.store.search.passages import PassageTexts
@@ -300,6 +300,7 @@ class Recall:
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
+        whole = without_general(table, whole, texts_of(texts, table, whole))
         if len(whole):
             certain = _unranked(whole) if certain is None else _prepend(certain, _unranked(whole))
         helps = 0.0 if judged is None else judged.helps

@@ -46,7 +46,7 @@ def with_related(
     A ranking with what was said of the same thing inserted behind each statement, equally probable: its newest update,
     and the statements that share a rare name with it; and behind all what the user said next.
     """
-    stated = _texts(texts, table, statements(table, best))
+    stated = texts_of(texts, table, statements(table, best))
     said = {row: query_terms(text) for row, text in stated.items()}
     found = dict(zip(said, find_each(ask, scope, table, [*said.values()]), strict=True))
     weighed = {
@@ -56,7 +56,7 @@ def with_related(
     later = {row: later_statements(table, row, found[row].rows, weighed[row], eligible) for row in said}
     named = {row: _names_not_asked_for(text, asked) for row, text in stated.items()}
     others = {row: namesakes(table, row, found[row].rows, named[row], eligible, asked) for row in said}
-    read = _texts(texts, table, union([*(rows for rows, _ in later.values()), *others.values()]))
+    read = texts_of(texts, table, union([*(rows for rows, _ in later.values()), *others.values()]))
     behind: dict[int, list[tuple[int, float]]] = {}
     rare = term_weight(1, len(table))
     for row in said:
@@ -80,7 +80,7 @@ def told_of_known_things(
     unasked = {term for thing in things for terms in thing.terms.values() for term in terms} - {*asked.found}
     found = {**asked.found, **find(ask, scope, table, [*unasked.difference(asked.absent)]).rows}
     told = [told_of(table, thing, found, eligible, asked) for thing in things]
-    read = _texts(texts, table, union(told))
+    read = texts_of(texts, table, union(told))
     weights = {term: term_weight(len(rows), len(table)) for term, rows in found.items()}
     rare = {term for term, rows in found.items() if len(rows) <= MOST_NAMED}
     about = {
@@ -127,7 +127,7 @@ def _with_updates(
     return RankedRows(rows, np.where(known >= 0, best.scores[known], 0.0), signals)
 
 
-def _texts(texts: PassageTexts, table: PassageTable, rows: Rows) -> dict[int, str]:
+def texts_of(texts: PassageTexts, table: PassageTable, rows: Rows) -> dict[int, str]:
     """The texts of rows, in their order; what was forgotten meanwhile is left out."""
     by_id = dict(zip(table.ids[rows].tolist(), rows.tolist(), strict=True))
     return {by_id[id]: text for id, _, _, _, text, *_ in texts.of([*by_id])}
