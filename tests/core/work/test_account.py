@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from palimpsest.core.work.account import LostMessage, account
+from palimpsest.core.work.excerpts import LINE_CHARS
 from palimpsest.domain import Account
 
 from tests.examples import examples
@@ -304,8 +305,18 @@ def test_a_stretch_begins_and_ends_with_what_tells_something(said: str, told_of_
 
 
 def test_json_that_a_tool_returns_is_told_field_by_field() -> None:
-    result = json.dumps({"rows": [{"user_id": "mia_li_36", "date": "2024-05-24"}, {"user_id": "bo_ek_41"}], "page": 3})
-    assert excerpts("tool", result) == ["mia_li_36", "date: 2024-05-24", "user_id", "bo_ek_41"]
+    result = json.dumps({"date": "1990-05-24", "holder": "mia_li_36", "about": "x" * LINE_CHARS})
+    assert excerpts("tool", result) == ["date: 1990-05-24", "mia_li_36"]
+
+
+def test_the_fields_of_a_short_record_stay_together_as_they_tell_what_each_other_is_of() -> None:
+    flights = [{"from": "LAS", "flight": "HAT080", "price": 1138}, {"from": "DEN", "flight": "HAT076", "price": 1112}]
+    cards = {"card_4421486": {"amount": 2500, "source": "certificate"}}
+    assert excerpts("tool", json.dumps({"flights": flights, "cards": cards, "page": 3})) == [
+        "from: LAS, flight: HAT080, price: 1138",
+        "from: DEN, flight: HAT076, price: 1112",
+        "card_4421486: amount: 2500, source: certificate",
+    ]
 
 
 def test_what_stands_in_the_tags_of_a_client_is_the_users() -> None:

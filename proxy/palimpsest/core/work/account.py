@@ -39,7 +39,7 @@ from palimpsest.core.work.calls import (
     shortened,
     written_edits,
 )
-from palimpsest.core.work.excerpts import JOINT, Excerpt, choose_excerpts, offered
+from palimpsest.core.work.excerpts import JOINT, LINE_CHARS, Excerpt, choose_excerpts, offered
 from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import TOOL_ROLES, LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
@@ -84,6 +84,9 @@ _PREFIX = re.compile(r"^(?:\s*<([\w-]+)>.*?</\1>)+\s*", re.DOTALL)
 _COMMAND_TAGS, _RESULT_TAG = ("<command-name>", "<command-message>"), "<local-command-std"  # of Claude Code
 _JSON_FIELD = re.compile(  # where a field begins that is not the first text of its list
     r'[\]}]{0,9}(?:, ?|(?<=: )\{|(?<=[\[{]))[\[{]{0,9}(?="[^"\n]{1,80}" ?:)'
+)
+_JSON_RECORD = re.compile(  # with the name that it stands under: its fields tell what each other is of
+    rf'((?:"[^"\n]{{1,80}}" ?: ?)?\{{"[^{{}}\[\]\n]{{1,{LINE_CHARS}}}\}})'
 )
 _JSON_TEXT = re.compile(r'"([^"\\\n,{}\[\]]{1,80})"')
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")
@@ -408,8 +411,15 @@ def _without_markup(text: str) -> str:
 
 
 def _lines_of_json(result: str) -> str:
-    """A result of a tool; of JSON each field in its own line, without quotation marks around names and short values."""
-    return _JSON_TEXT.sub(r"\1", _JSON_FIELD.sub("\n", result)) if result.startswith(("{", "[")) else result
+    """A result of a tool; of JSON a line for each field or short record, without quotation marks around short texts."""
+    if not result.startswith(("{", "[")):
+        return result
+    parts = _JSON_RECORD.split(result)  # every second one is a record
+    lines = [
+        "\n" + part.replace("{", "").replace("}", "\n") if at % 2 else _JSON_FIELD.sub("\n", part)
+        for at, part in enumerate(parts)
+    ]
+    return _JSON_TEXT.sub(r"\1", "".join(lines))
 
 
 def _short(command: str) -> str:

@@ -44,6 +44,7 @@ _BEHIND = ")]}\"'`"
 _MATES = {**_BRACKETS, **{quote: quote for quote in "`\"'"}}
 _PAIRS = {mate: sign for sign, mate in _MATES.items()}
 _JOINS = frozenset(("the", "a", "an", "and", "or", "of", "to", "for", "in", "on", "at"))
+_RECORD = re.compile(r"(?:[\w-]+: [^,]+(?:, |$)){2,}").fullmatch  # fields, which tell what each other is of
 _SIGNS = re.compile(r"[^\w\s]+").fullmatch
 _ENDS = _EDGES + ".:"  # and what closes a sentence
 
@@ -206,7 +207,7 @@ def _stretches_of(
     row = [*dict(here).items()]
     stop = text.find("\n", start)
     stop = len(text) if stop < 0 else stop
-    if len(line := text[start:stop].strip()) <= LINE_CHARS and line in whole:
+    if len(line := text[start:stop].strip()) <= LINE_CHARS and (line in whole or _RECORD(line)):
         yield line, start, [name for name, _ in row]
         return
     opened = [_opening(text, place) for _, place in row]
