@@ -37,6 +37,8 @@ ASIDES = Asides((re.compile("go on, or ask\\."),))
         ("<system-reminder>a</system-reminder>\n<command-name>b</command-name>", ""),
         ("<system-reminder>a</system-reminder><args></args>", ""),
         ("<system-reminder>a</system-reminder><args>the gateway</args>", "<args>the gateway</args>"),
+        ("<command-name>/review</command-name>\n<command-args>150</command-args>", ""),
+        ("<command-name>/plan</command-name>\n<command-args>a gateway for 8080</command-args>", "a gateway for 8080"),
         ("<task>\nWhich port?\n</task>", "Which port?"),
         ('<user_input mode="act">"Which port?"</user_input>', "Which port?"),
         ("<user_input>Go on, or ask.</user_input>", ""),

@@ -25,6 +25,9 @@ ASIDE_TAGS = (
 _WRAPS = re.compile(  # around what was typed: by Cline and Cursor
     r"</?(?:task|feedback|answer|user_(?:message|query|input|command))(?: [^<>\n]{0,80})?>\s?"
 )
+_ARGUMENTS = re.compile(  # of a command of claude-code's: numbers alone are not said, words are
+    r"<command-args>(?:[\W\d_]{0,80}</command-args>)?|</command-args>"
+)
 _EMPTY = re.compile(r"<([\w-]{1,40})></\1>")  # as `<command-args></command-args>`: a command without any
 ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more than what a client says
 
@@ -51,7 +54,7 @@ def spoken(text: str) -> Sequence[tuple[int, int]]:
 
     An element that is not closed is text; each is looked for once, so time is linear.
     """
-    found = []
+    found = [tag.span() for tag in _ARGUMENTS.finditer(text)] if "<" in text else []
     for tag in ASIDE_TAGS if "<" in text else ():
         opens, closes, at = f"<{tag}>", f"</{tag}>", 0
         while (start := text.find(opens, at)) >= 0 and (stop := text.find(closes, start)) >= 0:
