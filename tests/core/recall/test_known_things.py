@@ -53,6 +53,8 @@ def test_of_what_is_not_called_the_users_own_only_what_is_near_comes() -> None:
         ("Hey Ann, did the parcel arrive?", []),
         ("Danke, Anna!", []),
         ("Please mail Ann.", ["Ann"]),
+        ("What can I cook for my sister, Ann?", ["Ann"]),
+        ("Dinner with my daughter, Ann!", ["Ann"]),
         ("Ask Ann.", ["Ann"]),
         ("Is this place OK for Ann?", ["Ann"]),
         ("Hey Ann, what does Bob eat?", ["Bob"]),

@@ -36,9 +36,8 @@ LEAST_NAMING = 0.4  # share of the weight of a thing's words: "new" alone names 
 # Cosine, where "the" or a name tells. 25 of 25 requests with such a thing (half of things.json) have their statement
 # as near; of 543 of other people, beside 780 messages of the user's, 5 find one, and without it 38.
 LEAST_NEARNESS = 0.28
-# Whom a text speaks to: "That is great, Ann!" at the end of a sentence, "Hey Ann, ..." behind one word that greets.
-_CALLED = re.compile(r", ([^\W\d_a-z]\w+)(?=[.!?]|$)", re.MULTILINE)
-_GREETED = re.compile(r"(?:^|[.!?] )(\w+),? ([^\W\d_a-z]\w+)(?=[.!?,]|$)", re.MULTILINE)
+# Whom a text speaks to, behind words that only greet, thank or agree: "Hey Ann, ...", "That sounds great, Ann!"
+_ADDRESSED = re.compile(r"(?:^|[.!?] )([^.!?,\n]{1,40}),? ([^\W\d_a-z]\w+)(?=[.!?,]|$)", re.MULTILINE)
 
 
 @frozen
@@ -67,8 +66,7 @@ def known_things(text: str) -> list[Thing]:
 
 def addressed(text: str) -> set[str]:
     """The names that a text calls somebody by: it speaks to them, and mostly not of them."""
-    greeted = (name for greeting, name in _GREETED.findall(text) if read_utterance(greeting).is_small_talk)
-    return {*_CALLED.findall(text), *greeted}
+    return {name for opening, name in _ADDRESSED.findall(text) if read_utterance(opening).is_small_talk}
 
 
 def told_of(table: PassageTable, thing: Thing, found: Mapping[str, Rows], eligible: Bools, asked: QueryMatches) -> Rows:
