@@ -10,7 +10,7 @@ import pytest
 from palimpsest.edge.http import HEAD_BYTES, Connection
 
 from tests.edge.serving import Prompt, edge
-from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, chunked_head, connected, request
+from tests.wirelevel import Headers, HttpMessage, Line, RawUpstream, answer, chunk, chunked_head, connected, request
 
 FILES = b"/v1/files"
 LISTING = request(b"/v1/models", method=b"GET")
@@ -137,6 +137,38 @@ async def test_long_headers_pass(upstream: RawUpstream, port: int) -> None:
         await line.send(request(b"/v1/models", method=b"GET", headers=long))
         assert (await line.message()).status == 200
     assert set(long) <= set(upstream.requests[0].headers)
+
+
+H2C = [(b"connection", b"Upgrade, HTTP2-Settings"), (b"upgrade", b"h2c"), (b"http2-settings", b"AAEAAEAAAAIAAAAB")]
+"""What `java.net.http` sends with its first request to any address without TLS."""
+
+
+@pytest.mark.parametrize("size", [10, 1_000_000])
+async def test_a_request_that_asks_for_http_2_is_answered_in_http_1_with_its_body_read(
+    upstream: RawUpstream, port: int, size: int
+) -> None:
+    whole = request(FILES, bytes(size), headers=H2C)
+    chunks = request(FILES, headers=[*H2C, (b"transfer-encoding", b"chunked")]) + chunk(bytes(size)) + chunk(b"")
+    async with connected(port) as line:
+        for sent in (whole, chunks):
+            begun = sent.index(b"h2c")
+            for piece in (sent[:begun], sent[begun : begun + 200], sent[begun + 200 :]):
+                await line.send(piece)
+                await asyncio.sleep(MOMENT_SECONDS / 4)
+            assert (await line.message()).status == 200
+        for _ in range(2):
+            await line.send(whole * 2 + LISTING)
+            assert [(await line.message()).status for _ in range(3)] == [200, 200, 200]
+    assert [len(one.body) for one in upstream.requests] == [size, size, *([size, size, 0] * 2)]
+    assert all(one.names.isdisjoint({b"upgrade", b"connection", b"http2-settings"}) for one in upstream.requests)
+
+
+@pytest.mark.parametrize("headers", [[], H2C])
+async def test_a_tunnel_to_elsewhere_is_refused(upstream: RawUpstream, port: int, headers: Headers) -> None:
+    async with connected(port) as line:
+        await line.send(request(b"elsewhere:443", method=b"CONNECT", headers=headers))
+        assert (await line.message()).status == 400
+    assert upstream.requests == []
 
 
 async def stop(running: ExitStack, port: int) -> asyncio.Task[None]:

@@ -6,10 +6,12 @@ clients that stop in the middle of a request.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import structlog
+from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from palimpsest.edge.request_id import new_id
@@ -54,6 +56,8 @@ class Connection(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     silence_seconds = SILENCE_SECONDS
     last_seconds = LAST_SECONDS
+    _is_declined = False  # this request asks for an upgrade that it does not get
+    _declined_at: int | None = None  # what follows its headers, in the bytes that were parsed last
     _is_last = False  # the request that comes next is the last one
     _is_switched = False
     _is_lost = False
@@ -85,6 +89,10 @@ class Connection(HttpToolsProtocol):
         if not (self._is_in_head or self._is_in_body):
             self._await_head()  # also for bytes that begin no request
         super().data_received(data)
+        while self._declined_at is not None:  # the parser skips the body of such a request: Java asks for h2c with one
+            data, self._declined_at, self._is_declined = self._plain_head() + data[self._declined_at :], None, False
+            self.parser = HttpRequestParser(self)
+            super().data_received(data)
         if self._is_in_head:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
@@ -95,10 +103,16 @@ class Connection(HttpToolsProtocol):
         self._await_head()
 
     def on_message_complete(self) -> None:
-        super().on_message_complete()
-        self._is_in_body = False
+        if not self._is_declined:
+            super().on_message_complete()
+            self._is_in_body = False
 
     def on_headers_complete(self) -> None:
+        wanted = {value.lower() for name, value in self.headers if name == b"upgrade"}
+        is_switch = self.parser.get_method() == b"GET" and wanted == {b"websocket"}
+        self._is_declined = self.parser.should_upgrade() and bool(wanted) and not is_switch
+        if self._is_declined:
+            return
         super().on_headers_complete()
         self._is_in_head, self._is_in_body, self._head_bytes = False, True, 0
         extensions: dict[str, Any] = {CUT: self._cut, LEAVING: self._when_left, ROOM: self.room}
@@ -109,11 +123,8 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False  # where it is refused; the parser reads no second request behind such a one
-            wanted = {value.lower() for name, value in self.headers if name == b"upgrade"}
-            if self.scope["method"] == "GET" and wanted == {b"websocket"}:
+            if is_switch:
                 extensions[SWITCH] = self._switch
-            else:
-                self.headers[:] = [header for header in self.headers if header[0] != b"upgrade"]
 
     def waits_since(self) -> float | None:
         """When this connection began to wait for a request, by the event loop's clock; None: it has one."""
@@ -170,7 +181,16 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Silenced: it recommends packages that would not be used here."""
+        """Silenced: it recommends packages that would not be used here. The parser has said where it stopped."""
+        stop = sys.exception()
+        if self._is_declined and stop is not None:
+            self._declined_at = stop.args[0]
+
+    def _plain_head(self) -> bytes:
+        """The line and headers of the request at hand, as if it asked for no upgrade."""
+        line = b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        kept = (b"%b: %b" % header for header in self.headers if header[0] != b"upgrade")
+        return b"\r\n".join((line, *kept, b"", b""))
 
     def _cut(self) -> None:
         self.cycle.disconnected = True  # nothing more of the answer is waited for
