@@ -34,6 +34,7 @@ def test_the_policy_says_whether_there_is_a_page(tmp_path: Path, enabled: bool, 
     ):
         answered = proxy.get("/memory/")
         assert (answered.status, answered.body.startswith(begins)) == (status, True)
+        assert proxy.get("/memory/static/nope.css").status == 404
         assert proxy.get("/memory/v1/health").status == 200
 
 

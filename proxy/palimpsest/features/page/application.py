@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl
 
 import structlog
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
@@ -337,6 +338,9 @@ class _Static:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope["path_params"]["path"]
-        response = await self._files.get_response(path, scope)
+        try:
+            response = await self._files.get_response(path, scope)
+        except HTTPException as error:  # there is no such file, or the method is not one of reading
+            response = Response(error.detail, error.status_code)
         response.headers.update({**HEADERS, "cache-control": "max-age=3600"})
         await response(scope, receive, send)
