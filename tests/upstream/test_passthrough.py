@@ -182,6 +182,15 @@ async def test_repeated_headers_and_their_order_and_case_are_kept() -> None:
         assert got.headers == [*given, (b"Content-Length", b"2")]
 
 
+async def test_what_another_proxy_like_this_one_says_of_its_memory_is_not_handed_on() -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(answer(headers=[(b"X-Palimpsest-Conversation", b"c-1"), (b"x-palimpsest-note", b"calm")]))
+
+    async with RawUpstream(script) as upstream:
+        got, _ = await sent(upstream.url)
+        assert got.headers == [(b"Content-Length", b"2")]
+
+
 async def test_cookies_are_not_kept() -> None:
     async def script(request: HttpMessage, line: Line) -> None:
         await line.send(answer(headers=[(b"Set-Cookie", b"session=1; Path=/")]))

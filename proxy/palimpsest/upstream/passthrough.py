@@ -235,12 +235,13 @@ async def _slices(body: bytes) -> AsyncIterator[bytes]:
 
 
 def _answer_headers(response: aiohttp.ClientResponse) -> list[tuple[bytes, bytes]]:
-    """The headers to pass back: without hop-by-hop ones."""
+    """The headers to pass back: without hop-by-hop ones, and those of a proxy like this one behind it."""
     raw = response.raw_headers
     dropped = HOP_BY_HOP | hop_by_hop(raw)
     if response.status in BODILESS:
         dropped |= {b"content-length"}  # our server would wait for that many bytes
-    return [(name, value) for name, value in raw if name.lower() not in dropped]
+    lowered = ((name.lower(), name, value) for name, value in raw)
+    return [(name, value) for low, name, value in lowered if low not in dropped and not low.startswith(OURS)]
 
 
 def _is_clean(response: aiohttp.ClientResponse) -> bool:
