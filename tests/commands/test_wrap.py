@@ -346,9 +346,9 @@ def test_an_address_of_the_users_is_replaced_and_his_configuration_is_not() -> N
 
 
 def test_the_users_own_addresses_become_the_upstreams() -> None:
-    own = {"OPENAI_BASE_URL": "http://one/v1/", "ANTHROPIC_BASE_URL": "https://two/anthropic"}
+    own = {"OPENAI_BASE_URL": "http://one/v1beta/openai/", "ANTHROPIC_BASE_URL": "https://two/anthropic"}
     urls = {u.wire: u.url for u in with_own_upstreams(Policy(), own).upstreams}
-    assert urls == {"openai": "http://one/v1", "anthropic": "https://two/anthropic"}
+    assert urls == {"openai": "http://one/v1beta/openai", "anthropic": "https://two/anthropic"}
 
 
 def test_upstreams_that_were_chosen_are_kept_and_the_proxy_is_never_its_own() -> None:
@@ -358,7 +358,7 @@ def test_upstreams_that_were_chosen_are_kept_and_the_proxy_is_never_its_own() ->
     assert with_own_upstreams(Policy(), own) == Policy()
 
 
-@pytest.mark.parametrize("url", ["http://one/v1beta/openai", "one/v1", "http://me:secret@one/v1"])
+@pytest.mark.parametrize("url", ["http://one/openai", "one/v1", "http://me:secret@one/v1"])
 def test_an_address_that_cannot_be_forwarded_to_is_refused(url: str) -> None:
     with pytest.raises(PolicyError, match="environment: OPENAI_BASE_URL: ") as refused:
         with_own_upstreams(Policy(), {"OPENAI_BASE_URL": url})

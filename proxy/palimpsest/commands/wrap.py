@@ -30,7 +30,7 @@ from palimpsest.settings import load
 from palimpsest.settings.load import SERVER_KEY_ENV, WRAPPED_AT_ENV, WRAPPED_BY_ENV
 from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy
 from palimpsest.store.data_dir import make_folder
-from palimpsest.upstream.routing import serving
+from palimpsest.upstream.routing import has_version, serving
 
 LOG_FILE = "wrap.log"
 LOG_MODE = 0o600
@@ -188,9 +188,9 @@ def _with_url(text: str, url: str) -> str:
 
 def _upstream_at(url: str, variable: str, upstream: UpstreamPolicy) -> UpstreamPolicy:
     path = url.partition("://")[2].partition("/")[2]
-    if upstream.api is Api.OPENAI and path and not url.endswith("/v1"):
+    if upstream.api is Api.OPENAI and path and not (url.endswith("/v1") or has_version(url)):
         raise PolicyError(
-            f"environment: {variable}: must end in /v1 or have no path, because requests go to /v1/... below it"
+            f"environment: {variable}: must have a version in its path or no path, for requests go to /v1/... below it"
         )
     try:
         return UpstreamPolicy.model_validate(upstream.model_dump(exclude={"logins"}) | {"url": url})

@@ -24,6 +24,7 @@ from palimpsest.domain import Api, RawHeaders
 from palimpsest.domain.errors import PolicyError, UpstreamUnreachable
 from palimpsest.domain.ports import Body, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
+from palimpsest.upstream.routing import joined
 from palimpsest.upstream.upgraded import SWITCHING, WEBSOCKET, UpgradedAnswer, asks_to_switch
 
 log = structlog.get_logger()
@@ -205,8 +206,8 @@ def _credential(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> lis
 
 @lru_cache(maxsize=512)  # clients ask for few targets, and taking a URL apart costs as much as parsing a short body
 def _url(base: str, target: str) -> URL:
-    """The target below the base URL, `/v1` not doubled; what the client encoded stays encoded."""
-    return URL(base.rstrip("/").removesuffix("/v1") + target, encoded=True)
+    """See `joined`; what the client encoded stays encoded."""
+    return URL(joined(base, target), encoded=True)
 
 
 def _proxy(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> _ProxyArguments:

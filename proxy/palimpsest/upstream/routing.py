@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
 
 from palimpsest.domain import Api, RawHeaders
 from palimpsest.settings.policy import LOGINS, UpstreamPolicy
 
+_VERSION = re.compile(r"/v\d\w*(/|$)")
 _KNOWN_LOGINS = frozenset(header for logins in LOGINS.values() for header in logins)
 
 
@@ -37,6 +40,24 @@ def needs_model(upstreams: Sequence[UpstreamPolicy]) -> bool:
     """Whether the model of a request decides where it goes; otherwise it need not be read."""
     each = (serving(upstreams, api) for api in Api)
     return any(len(those) > 1 or any(u.models != ("*",) for u in those) for those in each)
+
+
+def joined(url: str, target: str) -> str:
+    """
+    A target of ours below a base URL: `/v1` is not doubled, and a version of the provider's own stands in its place.
+
+    As OpenAI's clients do it: Gemini's base URL ends in `/v1beta/openai`, others in `/v4` or `/v3`. Anthropic's always
+    add `/v1`.
+    """
+    url = url.rstrip("/")
+    if has_version(url) and not target.startswith("/v1/messages"):
+        target = target.removeprefix("/v1")
+    return url.removesuffix("/v1") + target
+
+
+def has_version(url: str) -> bool:
+    """Whether a base URL names the version of the provider's API, another one than `/v1` at its end."""
+    return not url.endswith("/v1") and _VERSION.search(urlsplit(url).path) is not None
 
 
 def login_headers(upstreams: Sequence[UpstreamPolicy]) -> frozenset[bytes]:
