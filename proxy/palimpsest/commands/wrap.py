@@ -195,7 +195,8 @@ def _upstream_at(url: str, variable: str, upstream: UpstreamPolicy) -> UpstreamP
     try:
         return UpstreamPolicy.model_validate(upstream.model_dump(exclude={"logins"}) | {"url": url})
     except ValidationError as error:
-        raise PolicyError(f"environment: {variable}: {error.errors()[0]['msg']}") from error
+        text = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise PolicyError(f"environment: {variable}: {text}") from error
 
 
 def _refused(name: str) -> int:
