@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
+
 import pytest
+from palimpsest.core.caller.proxy_keys import PREFIX
 from palimpsest.core.redaction.formats import LONG_CHARS, Format, long_formats, short_formats
 from palimpsest.core.redaction.redaction import redact
+from palimpsest.memory.operation.proxy_keys import KEY_BYTES
 
 from tests.patterns import example
 
@@ -30,6 +34,11 @@ def test_each_format_is_found_wherever_it_stands(form: Format) -> None:
         cleaned = redact(text)
         assert secret_of(form) not in cleaned and "[redacted:" in cleaned, around
         assert redact(cleaned) == cleaned
+
+
+def test_a_key_that_this_proxy_made_and_a_tool_printed_is_found() -> None:
+    made = PREFIX + secrets.token_urlsafe(KEY_BYTES)
+    assert redact(f"the key is shown now and never again:\n{made}\n").endswith("again:\n[redacted:palimpsest-key]\n")
 
 
 @pytest.mark.parametrize("form", long_formats(), ids=NAMES)

@@ -63,6 +63,7 @@ openai-key          sk-admin-       [\\w-]{20,}
 openrouter-key      sk-or-          [\\w-]{20,}
 langfuse-key        sk-lf-          [\\w-]{20,}
 openai-key?         sk-             [A-Za-z0-9]{20,}
+palimpsest-key      plm_            [\\w-]{43}
 perplexity-key      pplx-           [A-Za-z0-9]{32,}
 replicate-token     r8_             [A-Za-z0-9]{32,}
 fireworks-key?      fw_             [A-Za-z0-9]{20,}
