@@ -125,6 +125,15 @@ def test_an_import_becomes_the_tenants_that_is_named_and_no_others(files: Path, 
     assert rows(tmp_path / "new", "SELECT DISTINCT name FROM tenant") == [("key:team",)]
 
 
+def test_an_import_says_how_far_it_is_recalled_where_it_belongs_to_no_user(
+    data: Path, files: Path, tmp_path: Path
+) -> None:
+    palimpsest("export", "--data", str(data), "--output", str(tmp_path / "of-users.jsonl"))
+    for file, is_said in ((tmp_path / "of-users.jsonl", False), (files, True)):
+        done = palimpsest("import", str(file), "--tenant", "static:me", "--data", str(tmp_path / "new"))
+        assert (done.returncode, "memory.reach" in done.stderr) == (0, is_said), done.stderr
+
+
 def test_an_import_says_before_it_writes_that_retention_erases_what_is_too_old(files: Path, tmp_path: Path) -> None:
     config = tmp_path / "short.yaml"
     config.write_text("tenants: {static: me}\nretention: {turns: 30d, tenants: {'static:longer': {turns: forever}}}")

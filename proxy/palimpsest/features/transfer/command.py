@@ -129,8 +129,8 @@ def _import(given: argparse.Namespace) -> int:
     aside = terminal.console(is_aside=True)
     started = time.monotonic()
 
-    async def take(archive: Commands) -> tuple[Totals, int, int, Destination]:
-        """Import the files: totals of turns, counts of facts and of erasures, and whose it became."""
+    async def take(archive: Commands) -> tuple[Totals, int, int]:
+        """Import the files: totals of turns, counts of facts and of erasures."""
         into = await destination(given, policy, os.environ, archive)
         if is_in_force(policy.retention):
             with aside.status("reading how old it is"):
@@ -149,9 +149,9 @@ def _import(given: argparse.Namespace) -> int:
             totals = await importing.import_turns(turns_in(given.files, found), into, report)
             forgotten = await importing.import_forgotten(found.forgotten, into, time.time())
             facts = await importing.import_facts(found.facts, into) if policy.facts.is_on else 0
-            return totals, facts, forgotten, into
+            return totals, facts, forgotten
 
-    totals, facts, forgotten, into = offline.run(policy, take, is_new=True)
+    totals, facts, forgotten = offline.run(policy, take, is_new=True)
     broken = [*found.broken, *totals.broken]
     for line in broken[:LISTED]:
         aside.print(terminal.safe(f"not imported: {line}"))
@@ -164,7 +164,7 @@ def _import(given: argparse.Namespace) -> int:
     if found.facts and not policy.facts.is_on:
         aside.print(f"{len(found.facts):,} facts were not imported: facts.policy is off")
     if totals.written.turns:
-        for hint in _hints(policy, into):
+        for hint in _hints(policy, totals):
             aside.print(hint)
     return DONE if found.kinds else FAILED
 
@@ -194,13 +194,13 @@ def _summary(
     ]
 
 
-def _hints(policy: Policy, into: Destination) -> list[str]:
+def _hints(policy: Policy, totals: Totals) -> list[str]:
     """What is still to be done, so that what was imported is recalled."""
     from palimpsest.domain import Reach
 
     hints = ["found by words at once; by meaning once a running proxy, or palimpsest index, has embedded it"]
     reach = policy.memory.reach
-    if reach is Reach.CONVERSATION or (reach is Reach.USER and not into.user):
+    if reach is Reach.CONVERSATION or (reach is Reach.USER and totals.of_nobody):
         hints.append(
             f"with memory.reach {reach.value}, other conversations do not recall it: set it to tenant, as --config "
             "personal does" + (", or import with --user" if reach is Reach.USER else "")

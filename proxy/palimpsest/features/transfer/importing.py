@@ -83,6 +83,7 @@ class Totals:
 
     written: ImportedCounts = field(default_factory=ImportedCounts)
     known: int = 0  # turns that were stored before
+    of_nobody: int = 0  # turns that belong to no user
     broken: list[str] = field(default_factory=list)  # turns that cannot be stored, and why
     withheld: int = 0  # texts with more possible credentials than can be checked
 
@@ -199,6 +200,7 @@ class Importing:
         for turn in turns:
             try:
                 found.append(self._arrival(turn))
+                self.totals.of_nobody += not turn.user
             except WireError as wrong:
                 self.totals.broken.append(f"turn {turn.id}: {wrong}")
         return found
