@@ -75,6 +75,22 @@ def test_what_is_ahead_of_all_others_is_more_probable_than_what_is_like_them() -
     assert first[0] > first[1]
 
 
+def test_what_the_conversation_itself_lost_is_more_probable_than_what_was_said_elsewhere() -> None:
+    on = passage_table(SAID, users=range(len(SAID)))
+    question = asked("Which port did I pick for the metrics exporter?", on, 3)
+    ranked = rank(on, question, np.ones(len(on), np.bool_), NOW, Recipe(candidates=50))
+    here, elsewhere = 7, 8
+
+    def worth(conversations: np.ndarray) -> np.ndarray:
+        return relevance(replace(on, conversations=conversations), replace(question, own=here), ranked).passages
+
+    nowhere = worth(np.full(len(on), elsewhere))
+    assert (worth(np.full(len(on), here)) == nowhere).all(), "where there is no choice, nothing is preferred"
+    is_answer = ranked.rows == 3
+    mine, theirs = (worth(np.where(np.arange(len(on)) == at, here, elsewhere))[is_answer] for at in (3, 10))
+    assert mine > nowhere[is_answer] > theirs
+
+
 def test_every_weight_has_its_signal() -> None:
     on = passage_table(SAID, users=[0])
     on.vectors[0] = axis(0)

@@ -102,12 +102,13 @@ class QueryMatches:
     `found` are the question's terms with the rows that hold them, `absent` those that no passage of the scope holds.
     `cosines`, (n,), are those of every passage to the question, None without a model; the gate judges by them. `about`,
     (n,), are those to the middle between the question and what it says without the names in it, None where it has none:
-    a name draws everything near that its bearer ever said.
+    a name draws everything near that its bearer ever said. `own` is the conversation in which it is asked, 0 for none.
     """
 
     cosines: Floats | None
     found: Mapping[str, Rows]
     text: str = ""
+    own: int = 0
     absent: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()  # among `found`: terms that name one thing exactly
     about: Floats | None = None

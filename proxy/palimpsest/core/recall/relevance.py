@@ -3,7 +3,8 @@ The probability that a passage answers a question, and that memory helps with it
 
 Two logistic regressions over signals of the question, of a passage, and of how far it is ahead of the next best: how
 near it is, how much of the question it covers, and how people ask who refer to something they told. None of them is of
-the scope as a whole, its size or its average: whoever has a large archive asks no other questions for that.
+the scope as a whole, its size or its average: whoever has a large archive asks no other questions for that. But where a
+conversation lost something, it is asked for more often than what was said elsewhere, however much that is.
 Rank lists always have a first place; relevance does not. Who packs a block takes a passage in while its probability is
 worth its length, so that size follows confidence, and says nothing where no passage is.
 
@@ -18,7 +19,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from palimpsest.core.recall.ranking import Floats, PassageTable, QueryMatches, RankedRows, term_matrix
+from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, QueryMatches, RankedRows, term_matrix
 from palimpsest.core.recall.utterance import ENGLISH, PERSONAL, informativeness, personal, question_form, read_utterance
 from palimpsest.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS, Tables, Weights
 from palimpsest.domain.frozen import frozen
@@ -34,6 +35,11 @@ MOST_SPEAKERS = 0.5  # share of the best texts that name their speaker: more, an
 BEST_PASSAGES = 10  # that tell so: further back stands whatever else the scope holds
 NEAR, VERY_NEAR = 0.25, 0.4  # cosines from which on each step says more
 LEAST_HELP = 0.02  # nothing is less probable: a wrong silence costs more than a line
+# Of what is asked for in a conversation that lost something, said there: a prior. Behind 1.2 million characters of others
+# 58 of 72 facts come at 84 tokens a turn without it, 62 at 79 with .5, and 63 at 73 with .75; of 72 that
+# were told in another conversation, 59, 56 and 54.
+OWN_SHARE = 0.75
+MOST_OF_OWN = 1.0  # log-odds that it adds, at most; 1.5 measures the same
 PROBABLE = 1e-5  # probabilities are kept this far from 0 and 1 where logarithms are taken of them
 
 
@@ -64,7 +70,8 @@ def relevance(table: PassageTable, asked: QueryMatches, ranked: RankedRows) -> R
     """
     tables = tables_for(table, asked, ranked)
     signals = passage_signals(table, asked, ranked)
-    passages = 1 / (1 + np.exp(-_log_odds(signals, tables.passage)))
+    odds = _log_odds(signals, tables.passage) + _conversation_odds(table.conversations[ranked.rows] == asked.own)
+    passages = 1 / (1 + np.exp(-odds))
     help = _log_odds(help_signals(table, asked, signals, passages), tables.help)
     helps = float(1 / (1 + np.exp(-help[0])))
     return Relevance(passages * max(helps, LEAST_HELP) ** 0.5, helps)
@@ -187,6 +194,15 @@ def help_signals(
         "absent": float(signals["absent"][best]),
     }
     return {name: np.array([value]) for name, value in found.items()}
+
+
+def _conversation_odds(is_own: Bools) -> Floats:
+    """What is added to the log-odds of m passages because they are of the conversation itself, or of others: (m,)."""
+    share = float(is_own.mean())
+    if share in (0.0, 1.0):
+        return np.zeros(len(is_own))
+    of_own = min(max(np.log(OWN_SHARE / share), 0.0), MOST_OF_OWN)
+    return np.where(is_own, of_own, min(np.log((1 - OWN_SHARE) / (1 - share)), 0.0))
 
 
 def _log_odds(signals: Mapping[str, Floats], weights: Weights) -> Floats:

@@ -15,14 +15,15 @@ from palimpsest.domain.ports import Vectors
 from palimpsest.memory.index.full_text import TermRows
 
 
-def question_by_words(text: str, now: float, words: TermRows) -> QueryMatches:
-    """The question by its words: which passages hold them, and whether it names unknown people."""
+def question_by_words(text: str, now: float, words: TermRows, own: int) -> QueryMatches:
+    """The question of a conversation by its words: which passages hold them, and whether it names unknown people."""
     absent = [term for term in words.absent if not tells_time(term)]
     strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
     return QueryMatches(
         cosines=None,
         found=words.rows,
         text=text,
+        own=own,
         absent=tuple(absent),
         identifiers=identifiers(text, words.rows),
         words=frozenset(re.findall(r"\w+", text.lower())),

@@ -266,7 +266,7 @@ class Recall:
         ask_ahead(ask, ahead)
         table = tables.table(ask, scope)
         held = find_each(ask, scope, table, terms)
-        asked = [question_by_words(text, now, one) for text, one in zip(questions, held, strict=True)]
+        asked = [question_by_words(text, now, one, own) for text, one in zip(questions, held, strict=True)]
         cleared = marks(ask) if query.without_cleared else {}
         kept = uncleared_passages(table, cleared)
         eligible, lost = eligible_passages(table, query, own), lost_passages(table, query, own)
