@@ -61,9 +61,9 @@ from palimpsest.domain import (
     Shape,
     Speaker,
     Trim,
+    frozen,
 )
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.domain.frozen import frozen
 from palimpsest.settings.policy import Policy
 
 if TYPE_CHECKING:

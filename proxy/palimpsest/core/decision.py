@@ -27,8 +27,8 @@ from palimpsest.domain import (
     Note,
     Recalled,
     Shape,
+    frozen,
 )
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.overflow import ranges
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from palimpsest.core.decision import Decision
-from palimpsest.domain import Cost, Head, Rebuild, Role, Usage
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Cost, Head, Rebuild, Role, Usage, frozen
 
 # Anthropic drops what nobody asked for in 5 minutes, unless a client pays for an hour; OpenAI after 5 to 10 minutes
 # (their guides on prompt caching). The shorter life, so that nothing expired is called unexpected.

@@ -47,6 +47,7 @@ from palimpsest.domain.facts import (
     FactSource,
     Stated,
 )
+from palimpsest.domain.frozen import frozen
 from palimpsest.domain.history import (
     Clues,
     Continuation,

@@ -12,8 +12,7 @@ from hmac import compare_digest
 
 from palimpsest.core.caller.credentials import is_local, secrets_of
 from palimpsest.core.caller.proxy_keys import Key, ProxyKeys, digest_of
-from palimpsest.domain import RawHeaders
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import RawHeaders, frozen
 
 
 @frozen

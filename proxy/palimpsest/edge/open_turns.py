@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from palimpsest.domain import Ending
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Ending, frozen
 from palimpsest.domain.ports import Listener, Prepared
 
 MOST = 1_000  # at once; more are answers that nobody will hand over

@@ -18,9 +18,8 @@ from starlette.types import Receive, Scope, Send
 
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.caller.received import ReceivedRequest
-from palimpsest.domain import Ending, Mode, RawHeaders
+from palimpsest.domain import Ending, Mode, RawHeaders, frozen
 from palimpsest.domain.errors import CompactionRefused, NotServed, UpstreamUnreachable
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Body, Prepared, Preparer, Sender, Tracer, UpstreamAnswer
 from palimpsest.edge.first_look import BufferedAnswer
 from palimpsest.edge.http import CUT, LEAVING

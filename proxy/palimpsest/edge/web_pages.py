@@ -17,8 +17,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from palimpsest.core.caller.credentials import LOCAL_NAMES
-from palimpsest.domain import RawHeaders
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import RawHeaders, frozen
 from palimpsest.edge.relay import Relay
 from palimpsest.edge.request_id import request_id
 from palimpsest.settings.policy import ListenPolicy

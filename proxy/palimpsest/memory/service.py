@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 from palimpsest.core.redaction import redaction
-from palimpsest.domain import AssistRole, Mode, Turn
+from palimpsest.domain import AssistRole, Mode, Turn, frozen
 from palimpsest.domain.errors import MemoryFault, PolicyError
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Assistant, Clock, Counts, Retriever, Tracer
 from palimpsest.domain.word_cache import forget_words
 from palimpsest.memory.archive import Archive

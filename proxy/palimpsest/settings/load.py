@@ -17,9 +17,8 @@ from typing import Any, get_origin
 import yaml
 from pydantic import ValidationError
 
-from palimpsest.domain import Mode
+from palimpsest.domain import Mode, frozen
 from palimpsest.domain.errors import PolicyError
-from palimpsest.domain.frozen import frozen
 from palimpsest.settings.embedding_models import embedding_model, unknown_model_error
 from palimpsest.settings.policy import ENVIRON, KeyPolicy, Location, Policy, settings_by_path
 from palimpsest.settings.prices import price_of, providers

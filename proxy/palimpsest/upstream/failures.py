@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 
 import orjson
 
-from palimpsest.domain import RawHeaders
+from palimpsest.domain import RawHeaders, frozen
 from palimpsest.domain.errors import UpstreamUnreachable
-from palimpsest.domain.frozen import frozen
 from palimpsest.settings.policy import UpstreamPolicy
 
 LOWEST_ERROR = 400

@@ -13,8 +13,7 @@ from typing import Any
 
 import orjson
 
-from palimpsest.domain import Json
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Json, frozen
 
 CHAT_FIELDS = frozenset(
     {

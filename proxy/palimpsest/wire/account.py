@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from palimpsest.domain import Json
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Json, frozen
 from palimpsest.wire.json_body import object_in, token_count
 
 # Of a stream only the first event and those that tell something are parsed: a hundredth of it.

@@ -13,9 +13,8 @@ from typing import Any
 
 import orjson
 
-from palimpsest.domain import Chat, Json
+from palimpsest.domain import Chat, Json, frozen
 from palimpsest.domain.errors import WireError
-from palimpsest.domain.frozen import frozen
 from palimpsest.wire.json_body import object_in, positive
 from palimpsest.wire.message import OPAQUE_PART, objects
 from palimpsest.wire.own_compaction import EVENTS, JSON, message_of, without_own_parts

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
-from palimpsest.domain import Chat, Json, Layout, Message, PersistentList
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Chat, Json, Layout, Message, PersistentList, frozen
 from palimpsest.wire.json_scan import scan, skip_space
 from palimpsest.wire.values import loads
 

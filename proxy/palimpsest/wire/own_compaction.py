@@ -12,9 +12,8 @@ from typing import Any
 
 import orjson
 
-from palimpsest.domain import Api, Chat, Json
+from palimpsest.domain import Api, Chat, Json, frozen
 from palimpsest.domain.errors import WireError
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Wire
 from palimpsest.wire import compaction
 from palimpsest.wire.compaction import may_hold

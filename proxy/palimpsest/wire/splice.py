@@ -13,9 +13,8 @@ from itertools import groupby
 
 import orjson
 
-from palimpsest.domain import Chat, Insertion, Layout
+from palimpsest.domain import Chat, Insertion, Layout, frozen
 from palimpsest.domain.errors import WireError
-from palimpsest.domain.frozen import frozen
 from palimpsest.wire.json_scan import Span, skip_space, walk
 
 Edit = tuple[int, int, str]

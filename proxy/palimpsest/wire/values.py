@@ -15,8 +15,7 @@ from typing import Any
 
 import orjson
 
-from palimpsest.domain import Json
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Json, frozen
 
 DEEPEST = 500  # levels that a changed copy keeps; orjson reads 1,024, and stored messages are wrapped in a few more
 

@@ -20,8 +20,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from palimpsest.domain import Turn
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Turn, frozen
 
 
 @frozen

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.domain import COMPACTED_ROLE, Block, Chat, Insertion, Lineage, StoredBlock
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import COMPACTED_ROLE, Block, Chat, Insertion, Lineage, StoredBlock, frozen
 
 
 @frozen

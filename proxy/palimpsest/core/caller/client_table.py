@@ -10,9 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from palimpsest.domain import Json
+from palimpsest.domain import Json, frozen
 from palimpsest.domain.errors import PolicyError
-from palimpsest.domain.frozen import frozen
 
 Headers = Mapping[str, str]
 """Lower-case names to values."""

@@ -41,8 +41,8 @@ from palimpsest.domain import (
     FactQuery,
     FactScope,
     Stated,
+    frozen,
 )
-from palimpsest.domain.frozen import frozen
 from palimpsest.settings.policy import Policy
 
 LAG_SECONDS = 60.0  # a fact is stored that long after it was said, at most: it may be new though it was said before

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from palimpsest.core.archive.chunking import terms
 from palimpsest.core.facts.vocabulary import LANGUAGE, PARTNER, VERSIONED
 from palimpsest.core.recall.utterance import ENGLISH, function_words
-from palimpsest.domain import NO_LONGER, NO_LONGER_ANY, PROJECT_SUBJECT, USER_SUBJECT
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import NO_LONGER, NO_LONGER_ANY, PROJECT_SUBJECT, USER_SUBJECT, frozen
 from palimpsest.domain.word_cache import word_cache
 
 PARTNERS = frozenset({PARTNER, "wife", "husband", "spouse", "girlfriend", "boyfriend", "fiance", "fiancee"})

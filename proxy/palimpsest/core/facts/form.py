@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from palimpsest.domain import PROJECT_SUBJECT, USER_SUBJECT, FactCategory
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import PROJECT_SUBJECT, USER_SUBJECT, FactCategory, frozen
 
 # The share of facts that were right on conversations, rounded down (tests/core/facts/labels.tsv). Nobody there asked
 # for something to be remembered, so notes have less than the others.

@@ -12,9 +12,8 @@ import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hmac import compare_digest
 
-from palimpsest.domain import TURN_PREFIX
+from palimpsest.domain import TURN_PREFIX, frozen
 from palimpsest.domain.errors import CompactionRefused
-from palimpsest.domain.frozen import frozen
 from palimpsest.wire.own_compaction import PREFIX
 
 VERSION = 1

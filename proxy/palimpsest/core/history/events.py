@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from palimpsest.core.history.changes import Changes
-from palimpsest.domain import Event
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Event, frozen
 
 
 def _always(_: Changes) -> bool:

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from palimpsest.core.caller.client_table import Signals
-from palimpsest.domain import Chat, Message, Shape
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Chat, Message, Shape, frozen
 from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.pieces import squeezed
 

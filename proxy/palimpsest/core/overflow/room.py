@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from palimpsest.domain import Chat
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Chat, frozen
 
 AIM_SHARE = 0.5  # of the window, after a cut, and where none is made: less leaves too little, more is full again soon
 ANSWER_SHARE = 0.125  # of the window, for an answer to which the client sets no limit

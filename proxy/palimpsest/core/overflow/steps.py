@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from palimpsest.domain import Chat, Message
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Chat, Message, frozen
 
 RESULTS = ("tool", "function")
 

@@ -11,8 +11,7 @@ from itertools import pairwise
 
 from palimpsest.core.overflow.steps import RESULTS
 from palimpsest.core.reading import Reading
-from palimpsest.domain import Chat, Cut, Event, Fingerprint, Head, Lineage, NewCut, Omission
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Chat, Cut, Event, Fingerprint, Head, Lineage, NewCut, Omission, frozen
 from palimpsest.domain.overflow import Ranges, numbers_in, ranges
 
 UNSEEN = Fingerprint(0, 0)  # of a message whose words are left out: those may be told

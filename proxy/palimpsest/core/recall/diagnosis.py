@@ -39,8 +39,8 @@ from palimpsest.domain import (
     Reach,
     Role,
     Speaker,
+    frozen,
 )
-from palimpsest.domain.frozen import frozen
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.message import readable
 

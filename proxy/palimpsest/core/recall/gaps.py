@@ -14,8 +14,7 @@ from enum import StrEnum
 from math import sqrt
 
 from palimpsest.core.recall.trail import Gap
-from palimpsest.domain import Json
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Json, frozen
 
 MARGIN = 0.02  # WhenLoss 3.4: closer gaps do not tell
 SURE = 1.96  # standard errors on either side: 95 of 100 such estimates hold the true share

@@ -18,8 +18,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping
 
-from palimpsest.domain import BlockKind, Generosity, Head
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import BlockKind, Generosity, Head, frozen
 
 PRICES = {Generosity.SPARING: 20.0, Generosity.BALANCED: 60.0, Generosity.GENEROUS: 150.0}
 """Tokens a turn, on average, that memory may add to a conversation."""

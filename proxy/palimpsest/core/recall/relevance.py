@@ -35,9 +35,9 @@ MOST_SPEAKERS = 0.5  # share of the best texts that name their speaker: more, an
 BEST_PASSAGES = 10  # that tell so: further back stands whatever else the scope holds
 NEAR, VERY_NEAR = 0.25, 0.4  # cosines from which on each step says more
 LEAST_HELP = 0.02  # nothing is less probable: a wrong silence costs more than a line
-# Of what is asked for in a conversation that lost something, said there: a prior. Behind 1.2 million characters of others
-# 58 of 72 facts come at 84 tokens a turn without it, 62 at 79 with .5, and 63 at 73 with .75; of 72 that
-# were told in another conversation, 59, 56 and 54.
+# Of what is asked for in a conversation that lost something, said there: a prior. Behind 1.2 million characters of
+# others 58 of 72 facts come at 84 tokens a turn without it, 62 at 79 with .5, and 63 at 73 with .75; of 72 that were
+# told in another conversation, 59, 56 and 54.
 OWN_SHARE = 0.75
 MOST_OF_OWN = 1.0  # log-odds that it adds, at most; 1.5 measures the same
 PROBABLE = 1e-5  # probabilities are kept this far from 0 and 1 where logarithms are taken of them
@@ -202,7 +202,8 @@ def _conversation_odds(is_own: Bools) -> Floats:
     if share in (0.0, 1.0):
         return np.zeros(len(is_own))
     of_own = min(max(np.log(OWN_SHARE / share), 0.0), MOST_OF_OWN)
-    return np.where(is_own, of_own, min(np.log((1 - OWN_SHARE) / (1 - share)), 0.0))
+    odds: Floats = np.where(is_own, of_own, min(np.log((1 - OWN_SHARE) / (1 - share)), 0.0))
+    return odds
 
 
 def _log_odds(signals: Mapping[str, Floats], weights: Weights) -> Floats:

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from palimpsest.domain import Json, Note
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Json, Note, frozen
 
 
 class Gap(StrEnum):

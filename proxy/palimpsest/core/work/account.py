@@ -45,8 +45,7 @@ from palimpsest.core.work.need import TOOL_ROLES, LostText, name_mentions, need,
 from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
 from palimpsest.core.work.statements import decisions, values
-from palimpsest.domain import Account, AccountLine
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Account, AccountLine, frozen
 
 QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one
 QUOTED_BREAKS = 5  # from which on it is one, and no path with a backslash

@@ -22,8 +22,7 @@ from palimpsest.core.work.calls import only_looks
 from palimpsest.core.work.names import is_file, names
 from palimpsest.core.work.need import LostText
 from palimpsest.core.work.statements import decisions, values, without_printed
-from palimpsest.domain import FactCategory
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import FactCategory, frozen
 
 OF_KIND = 40  # the newest of each: more are a list that nobody reads
 TEXT_CHARS = 200  # of each; a longer rule or command is cut

@@ -20,8 +20,7 @@ from palimpsest.core.work.account import (
 )
 from palimpsest.core.work.calls import Act
 from palimpsest.core.work.rules import rules
-from palimpsest.domain import AccountLine
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import AccountLine, frozen
 
 
 @frozen

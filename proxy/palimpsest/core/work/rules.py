@@ -19,8 +19,7 @@ from palimpsest.core.recall import wish_words
 from palimpsest.core.recall.human_text import untagged_words
 from palimpsest.core.recall.utterance import ENGLISH, words
 from palimpsest.core.recall.wishes import is_lasting_wish
-from palimpsest.domain import AccountLine
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import AccountLine, frozen
 
 RULE_CHARS = 200  # of one rule: a longer sentence tells more than it asks
 RULES_CHARS = 400  # of all rules of a block

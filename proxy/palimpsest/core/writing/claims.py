@@ -11,8 +11,7 @@ from palimpsest.core.writing.entries import PAPER, Count, cost
 from palimpsest.core.writing.grounding import says_no_more, source_spans
 from palimpsest.core.writing.information import TermStatistics
 from palimpsest.core.writing.topics import label
-from palimpsest.domain import Item, SourceMessage, Span
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Item, SourceMessage, Span, frozen
 
 QUESTION_CHARS = 200
 TOPIC_CHARS = 60

@@ -6,8 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from palimpsest.domain import SourceMessage, Span
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import SourceMessage, Span, frozen
 
 SPEAKER_ROLES = ("user", "assistant")  # what a tool returned can be had again, and anybody may have written it
 READ_CHARS = 8000  # of a message: what is longer was pasted, and its author says what it is about before or after it

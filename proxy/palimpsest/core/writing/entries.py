@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from palimpsest.core.writing.information import TermStatistics
-from palimpsest.domain import Item, SourceMessage
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Item, SourceMessage, frozen
 
 Count = Callable[[str], int]
 """Tokens of a text."""

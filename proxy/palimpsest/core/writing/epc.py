@@ -21,8 +21,7 @@ from palimpsest.core.writing.clauses import Clause, clauses, join_clauses
 from palimpsest.core.writing.cues import Cue, Kind, cues
 from palimpsest.core.writing.entries import LEAST_TOKENS, PAPER, Count, Weights, cost, share
 from palimpsest.core.writing.information import TermStatistics
-from palimpsest.domain import Item, SourceMessage
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Item, SourceMessage, frozen
 
 STATEMENT_SHARE = 0.5  # of the information of a statement's rarest terms, beside that of a name or number
 STATEMENT_TERMS = 3

@@ -22,8 +22,7 @@ from palimpsest.core.writing.compression import KEEP, compressed
 from palimpsest.core.writing.entries import ENTRY_TOKENS, LEAST_TOKENS, Count, cost, share
 from palimpsest.core.writing.information import TermStatistics
 from palimpsest.core.writing.topics import boundaries, label
-from palimpsest.domain import Item, SourceMessage
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Item, SourceMessage, frozen
 
 SENSORY_TOKENS = 512  # LightMem-3 5.1
 SHORT_TERM_TOKENS = 1024  # LightMem-3 5.5 tries 256 to 1,024: the larger, the fewer calls

@@ -14,8 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from palimpsest.core.history.link_keys import id_print
-from palimpsest.domain import Role
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Role, frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, Paged, cursor_to, position_of
 from palimpsest.store.engine import Transaction

@@ -17,9 +17,8 @@ from starlette.responses import Response
 from palimpsest import __version__
 from palimpsest.core.caller.credentials import NAMES, is_local
 from palimpsest.core.caller.received import ReceivedRequest
-from palimpsest.domain import Ending, Json, Note, RawHeaders, TooLong
+from palimpsest.domain import Ending, Json, Note, RawHeaders, TooLong, frozen
 from palimpsest.domain.errors import CompactionRefused, WireError
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Listener, Passage, Wire
 from palimpsest.edge.admin.operation import Call, Nothing, Refused, Routes, operation
 from palimpsest.edge.admin.prepare_routes import NO_KEY

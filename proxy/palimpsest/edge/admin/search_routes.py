@@ -8,8 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from palimpsest.core.recall.trail import as_json
-from palimpsest.domain import Candidate, Query, Reach
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Candidate, Query, Reach, frozen
 from palimpsest.edge.admin.conversation_routes import UNKNOWN_CONVERSATION
 from palimpsest.edge.admin.memory_routes import SpeakerName
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation

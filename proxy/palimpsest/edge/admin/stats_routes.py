@@ -9,8 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from palimpsest.domain import AssistRole, Json, Rebuild
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import AssistRole, Json, Rebuild, frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Routes, operation
 from palimpsest.edge.admin.paging import MAX_PAGE, PAGE, OfPeriod
 from palimpsest.edge.admin.policy_routes import Off

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from palimpsest.core.block.explanation import passage_of
-from palimpsest.domain import Event, Rebuild, Role
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Event, Rebuild, Role, frozen
 from palimpsest.edge.admin.operation import Call, OfTenant, Refused, Routes, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from palimpsest.store.engine import Ask

@@ -9,8 +9,7 @@ from pydantic import Field
 from palimpsest.core.work.account import LostMessage
 from palimpsest.core.work.calls import Act
 from palimpsest.core.work.record import work_record
-from palimpsest.domain import AccountLine
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import AccountLine, frozen
 from palimpsest.edge.admin.conversation_routes import UNKNOWN_CONVERSATION, OneConversation
 from palimpsest.edge.admin.operation import Call, Refused, Routes, operation
 from palimpsest.store.engine import Ask

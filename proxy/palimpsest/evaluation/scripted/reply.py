@@ -8,8 +8,7 @@ from dataclasses import field
 
 import orjson
 
-from palimpsest.domain import Json, ToolCall
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Json, ToolCall, frozen
 
 CHARS_PER_TOKEN = 4  # rule of thumb for English; usage must be plausible, not right
 PIECE_CHARS = 24  # a streamed delta: a few words, as providers send

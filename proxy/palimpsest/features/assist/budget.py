@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from palimpsest.domain import AssistRole
+from palimpsest.domain import AssistRole, frozen
 from palimpsest.domain.errors import AssistFault, MemoryFault
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import Price

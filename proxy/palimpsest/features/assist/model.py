@@ -17,9 +17,8 @@ import orjson
 import structlog
 
 from palimpsest import __version__
-from palimpsest.domain import AssistRole, Json
+from palimpsest.domain import AssistRole, Json, frozen
 from palimpsest.domain.errors import AssistFailure, AssistFault, MemoryFault, NotServed, UpstreamUnreachable
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import AssistCounts, Prompt, Sender
 from palimpsest.features.assist.budget import Booking, Budget
 from palimpsest.features.assist.request import (

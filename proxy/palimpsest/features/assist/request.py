@@ -10,8 +10,7 @@ from typing import Any
 import orjson
 
 from palimpsest.core.redaction.redaction import redact
-from palimpsest.domain import Json
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Json, frozen
 from palimpsest.domain.ports import Prompt
 from palimpsest.wire.frame import escaped
 

@@ -12,10 +12,9 @@ from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
 from pydantic import Field
 
-from palimpsest.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactScope, Mode, Speaker
+from palimpsest.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactScope, Mode, Speaker, frozen
 from palimpsest.domain.errors import PolicyError, ToolError
 from palimpsest.domain.facts import by_tool
-from palimpsest.domain.frozen import frozen
 from palimpsest.features.facts.service import Facts
 from palimpsest.features.tool import ERASES, NOTES, READS, Toolset, reach_of, run_tool, text_result
 from palimpsest.memory.archive import Archive

@@ -27,9 +27,8 @@ from palimpsest.core.recall.diagnosis import answering
 from palimpsest.core.recall.gaps import GapEstimate, ProbeStage, estimate
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.probes import Probe, answers, probe
-from palimpsest.domain import BlockKind, Query, Reach, Recalled, Tier
+from palimpsest.domain import BlockKind, Query, Reach, Recalled, Tier, frozen
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Counts, Retriever, Vectors
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.embedding.embedder import LocalEmbedder

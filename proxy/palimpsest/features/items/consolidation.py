@@ -28,8 +28,7 @@ from palimpsest.core.consolidation.queues import (
     verdict,
     word_vector,
 )
-from palimpsest.domain import Json, Reach
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Json, Reach, frozen
 from palimpsest.domain.ports import Clock, Counts, Embedder, Vectors
 from palimpsest.features.items.consolidation_batches import ASKED_ITEMS, BATCH_ITEMS, Batches, Outcome
 from palimpsest.features.items.model_consolidator import ModelConsolidator

@@ -21,9 +21,8 @@ from palimpsest.core.writing.entries import Count
 from palimpsest.core.writing.information import TermStatistics
 from palimpsest.core.writing.lightmem3 import PAPER, Buffers, Compress, Topic, batches, turns
 from palimpsest.core.writing.writers import WRITERS
-from palimpsest.domain import Item, Json, SourceMessage
+from palimpsest.domain import Item, Json, SourceMessage, frozen
 from palimpsest.domain.errors import AssistFault
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Assistant, Prompt
 from palimpsest.features.items import prompts
 

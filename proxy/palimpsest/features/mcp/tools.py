@@ -19,9 +19,8 @@ from palimpsest.core.block.packing import READING, pack
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.third_person import as_user
-from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Recalled, Speaker
+from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Recalled, Speaker, frozen
 from palimpsest.domain.errors import ToolError
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Retriever
 from palimpsest.features.tool import reach_of
 from palimpsest.memory.erasure.forgetting import Forgetting

@@ -35,9 +35,9 @@ from palimpsest.domain import (
     Shape,
     Speaker,
     Turn,
+    frozen,
 )
 from palimpsest.domain.errors import DataFault, PolicyError, WireError
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.portable_turn import ForgottenFact, PortableMessage, PortableTurn, stable_id
 from palimpsest.settings.policy import RetentionPolicy
 from palimpsest.store.engine import Engine

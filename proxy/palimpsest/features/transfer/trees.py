@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from palimpsest.domain import Ending, Event, Json, Role
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Ending, Event, Json, Role, frozen
 from palimpsest.domain.portable_turn import PortableMessage, PortableTurn, stable_id
 from palimpsest.wire.message import is_aside, read_message
 

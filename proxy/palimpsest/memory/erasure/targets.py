@@ -13,9 +13,8 @@ from typing import Any, Literal
 from palimpsest.core.archive.retention import age_seconds
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.redaction import redaction
-from palimpsest.domain import HeadFlag, Json
+from palimpsest.domain import HeadFlag, Json, frozen
 from palimpsest.domain.errors import MemoryFault, PolicyError
-from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Engine
 from palimpsest.store.erasure.selection import Plan, Target, counts, is_stored_name, last_occurrence, plans, resent
 

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from palimpsest.core.recall.ranking import PassageTable, Rows
-from palimpsest.domain import Reach
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Reach, frozen
 from palimpsest.store.engine import Ask, ask_ahead
 from palimpsest.store.engine.full_text import found
 from palimpsest.store.search.scope import Scope

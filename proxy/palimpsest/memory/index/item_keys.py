@@ -17,8 +17,7 @@ from palimpsest.core.archive.chunking import terms
 from palimpsest.core.consolidation.strength import Viewer, visible
 from palimpsest.core.recall.keys import ItemVectors, by_items, by_relations, related_terms
 from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, Rows
-from palimpsest.domain import Candidate, Reach
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Candidate, Reach, frozen
 from palimpsest.memory.index.full_text import find
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.knowledge.graph import edges_of_tenant

@@ -14,8 +14,7 @@ from palimpsest.core.recall.diagnosis import ANSWER_CHARS
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import StatementMatch, Trace
 from palimpsest.core.recall.utterance import QUESTION_MARKS
-from palimpsest.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled, Speaker
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled, Speaker, frozen
 from palimpsest.domain.ports import Retriever
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Ask, Engine

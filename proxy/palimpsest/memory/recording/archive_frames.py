@@ -36,8 +36,8 @@ from palimpsest.domain import (
     ToolCall,
     Turn,
     Usage,
+    frozen,
 )
-from palimpsest.domain.frozen import frozen
 from palimpsest.memory.recording.write_batch import AnswerItem, Item, Outcome, RequestItem, WriterState
 from palimpsest.wire.values import dumps
 

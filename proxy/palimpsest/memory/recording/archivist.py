@@ -19,8 +19,7 @@ from time import monotonic
 
 import structlog
 
-from palimpsest.domain import Cost, Ending, RawHeaders, Turn
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Cost, Ending, RawHeaders, Turn, frozen
 from palimpsest.domain.ports import Clock, Counts, Span, Tracer, Wire
 from palimpsest.memory.recording.deferred_turn import Commit, DeferredTurn
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits, QueueRoom

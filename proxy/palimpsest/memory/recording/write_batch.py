@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
-from palimpsest.domain import AnswerRecord, Cost, Ending, Record, Turn
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import AnswerRecord, Cost, Ending, Record, Turn, frozen
 from palimpsest.domain.ports import Wire
 
 if TYPE_CHECKING:  # the archive process starts a third faster without it

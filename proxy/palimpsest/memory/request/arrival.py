@@ -10,8 +10,7 @@ from palimpsest.core.caller.identity import tenant_of
 from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.conversation import Rules
-from palimpsest.domain import Mode, RawHeaders
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Mode, RawHeaders, frozen
 from palimpsest.domain.ports import Wire
 
 

@@ -33,9 +33,8 @@ from palimpsest.core.decision import Decision
 from palimpsest.core.history.compaction_seal import CompactionSeal, seal, unseal
 from palimpsest.core.recall.diagnosis import WISHES_UNASKED
 from palimpsest.core.redaction.redaction import redact
-from palimpsest.domain import Account, Block, BlockKind, Compacted, Query, Role, Turn
+from palimpsest.domain import Account, Block, BlockKind, Compacted, Query, Role, Turn, frozen
 from palimpsest.domain.errors import CompactionRefused
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Counts, Retriever, Wire
 from palimpsest.memory.request.arrival import Arrival
 from palimpsest.memory.request.request_reader import skipped

@@ -11,8 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from palimpsest.core.reading import Reading
-from palimpsest.domain import PersistentList, Speaker
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import PersistentList, Speaker, frozen
 from palimpsest.domain.ports import Wire
 from palimpsest.wire.layout import repeats, same_bytes
 

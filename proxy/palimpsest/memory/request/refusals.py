@@ -12,8 +12,7 @@ import structlog
 from palimpsest.core.archive.turns import bare_turn
 from palimpsest.core.conversation import Request
 from palimpsest.core.decision import Decision
-from palimpsest.domain import Note, RawHeaders, TooLong, Turn
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Note, RawHeaders, TooLong, Turn, frozen
 from palimpsest.domain.ports import Listener, Prepared, Wire
 from palimpsest.memory.request.decider import Decider
 from palimpsest.memory.request.forwarding import prepared, render_decision

@@ -21,8 +21,7 @@ from palimpsest.core.caller.identity import identify, is_rotating
 from palimpsest.core.conversation import FAILED, Rules
 from palimpsest.core.history.link_keys import reply_links
 from palimpsest.core.reading import Reading
-from palimpsest.domain import Chat, Fingerprint, Follows, Json, Note, PersistentList, Speaker
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Chat, Fingerprint, Follows, Json, Note, PersistentList, Speaker, frozen
 from palimpsest.domain.ports import Counts, Wire
 from palimpsest.memory.request.arrival import Arrival
 from palimpsest.memory.request.recent_readings import RecentReading, RecentReadings, Summed

@@ -16,8 +16,7 @@ import orjson
 
 from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms, split_into_passages
 from palimpsest.core.archive.records import is_findable
-from palimpsest.domain import HeadFlag, Role, Shape
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import HeadFlag, Role, Shape, frozen
 from palimpsest.store.engine import Ask, Transaction, full_text, ids
 from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
 from palimpsest.store.knowledge.fact_consistency import wrong_facts

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from palimpsest.core.archive.tombstones import scope_print
-from palimpsest.domain import HeadFlag
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import HeadFlag, frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.sqlite.snapshot import snapshot, tables_of
 from palimpsest.store.erasure.selection import Plan

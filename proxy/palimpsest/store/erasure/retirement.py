@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.core.archive.records import is_findable
-from palimpsest.domain import HeadFlag, Role
+from palimpsest.domain import HeadFlag, Role, frozen
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.erasure.erasure import conversations_of, mark_heads
 from palimpsest.store.families.blocks import numbers_of, quoting, retire_blocks

@@ -7,8 +7,7 @@ from typing import Literal
 
 import orjson
 
-from palimpsest.domain import HeadFlag
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import HeadFlag, frozen
 from palimpsest.store.engine import Ask, ids
 from palimpsest.store.knowledge.added_facts import added_by
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from palimpsest.core.archive.retention import SIDE_REQUESTS, TOOL_RESULTS, TURNS, Cutoffs
-from palimpsest.domain import HeadFlag
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import HeadFlag, frozen
 from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.turns.tombstones import ERASED_TURN
 

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms, terms
-from palimpsest.domain import Passage
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Passage, frozen
 from palimpsest.store.engine import Ask, Transaction, full_text, ids
 from palimpsest.store.families.family import Erased, Family, put_zeros
 

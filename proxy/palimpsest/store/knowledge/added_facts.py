@@ -11,9 +11,8 @@ from collections.abc import Callable, Container, Iterable, Sequence
 import orjson
 
 from palimpsest.core.facts.marks import Statement, added_mark, marks, marks_left, place_print
-from palimpsest.domain import Fact, FactCategory, Reach
+from palimpsest.domain import Fact, FactCategory, Reach, frozen
 from palimpsest.domain.facts import by_tool
-from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.families.blocks import erase_blocks, retire_blocks
 from palimpsest.store.families.facts import NAMES, WORDS, move_facts, remove_facts, settle

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
-from palimpsest.domain import Json
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Json, frozen
 from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.families.items import forget_items
 from palimpsest.store.knowledge.graph import forget_unused

@@ -16,8 +16,7 @@ from math import inf
 import orjson
 
 from palimpsest.core.facts.endings import Claim, Endings
-from palimpsest.domain import Fact, FactCategory, FactOrigin, FactScope, FactSource, Reach
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Fact, FactCategory, FactOrigin, FactScope, FactSource, Reach, frozen
 from palimpsest.store.engine import Ask, Row, ids
 
 SCOPE, SAID_AT, VALUE = 4, 12, 14  # columns of `STATED`

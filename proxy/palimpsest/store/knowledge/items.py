@@ -12,8 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from palimpsest.domain import HeadFlag
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import HeadFlag, frozen
 from palimpsest.domain.memories import Item, SourceMessage
 from palimpsest.domain.ports import Vectors
 from palimpsest.store.engine import Ask, Transaction, ids

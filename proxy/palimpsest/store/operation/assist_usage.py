@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
 
-from palimpsest.domain import AssistRole
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import AssistRole, frozen
 from palimpsest.store.engine import Ask, Transaction
 
 KEPT_DAYS = 90  # a quarter's bill

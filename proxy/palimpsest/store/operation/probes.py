@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from palimpsest.core.recall.gaps import GapEstimate, estimate
-from palimpsest.domain import BLOCK_OPEN, HeadFlag
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import BLOCK_OPEN, HeadFlag, frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 
 KEPT = 200  # probes that make an estimate: its 95 % interval is then 7 points to either side at most

@@ -17,9 +17,8 @@ import structlog
 
 from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.core.archive.records import is_findable
-from palimpsest.domain import HeadFlag, Role
+from palimpsest.domain import HeadFlag, Role, frozen
 from palimpsest.domain.errors import DataFault
-from palimpsest.domain.frozen import frozen
 from palimpsest.domain.ports import Clock, Vectors
 from palimpsest.store.engine import Engine, Row, Transaction, each, full_text, ids, nobody
 from palimpsest.store.families.passages import OccurrencePassages, write_passages

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from palimpsest.core.archive.chunking import scope_terms
-from palimpsest.domain import Query, Reach
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Query, Reach, frozen
 from palimpsest.store.engine import Ask
 
 if TYPE_CHECKING:

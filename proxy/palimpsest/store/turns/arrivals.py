@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from palimpsest.core.archive.tombstones import SentMessage, resends
-from palimpsest.domain import Answer, AnswerRecord, Block, Entry, HeadFlag, ParentListing, Record
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Answer, AnswerRecord, Block, Entry, HeadFlag, ParentListing, Record, frozen
 from palimpsest.domain.portable_turn import Place, PortableTurn
 from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.turns.answers import write_answers

@@ -14,8 +14,7 @@ from itertools import chain
 
 import orjson
 
-from palimpsest.domain import Cut, Event, Head, Json, Role, Shape, StoredBlock, Turn
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Cut, Event, Head, Json, Role, Shape, StoredBlock, Turn, frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.turns.diffs import message_list
 

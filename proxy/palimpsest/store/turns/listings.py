@@ -16,8 +16,7 @@ from typing import Any
 import orjson
 
 from palimpsest.core.archive.chunking import TELLS
-from palimpsest.domain import HeadFlag, Json
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import HeadFlag, Json, frozen
 from palimpsest.domain.overflow import numbers_in
 from palimpsest.store.engine import Ask, Row, ids
 from palimpsest.store.turns.diffs import message_list

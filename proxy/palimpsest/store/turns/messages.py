@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.domain import Entry, HeadFlag
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Entry, HeadFlag, frozen
 from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.families.passages import OccurrencePassages
 from palimpsest.store.families.registry import remove_derived

@@ -9,8 +9,7 @@ from dataclasses import field, replace
 import orjson
 
 from palimpsest.core.archive.tombstones import SentMessage, Tombstone, resends
-from palimpsest.domain import Block, HeadFlag, LinkKind, ParentListing, Record, Role, Turn
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import Block, HeadFlag, LinkKind, ParentListing, Record, Role, Turn, frozen
 from palimpsest.store.engine import Row, Statement, Transaction, ids
 from palimpsest.store.families.facts import move_facts
 from palimpsest.store.families.passages import write_passages

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 import orjson
 
-from palimpsest.domain import HeadFlag
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import HeadFlag, frozen
 from palimpsest.store.engine import Ask, ids
 
 # Sides are left out: what a summariser was sent repeats everything.

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
-from palimpsest.domain import BlockKind, Ending, Event, HeadFlag, Json, Role
-from palimpsest.domain.frozen import frozen
+from palimpsest.domain import BlockKind, Ending, Event, HeadFlag, Json, Role, frozen
 from palimpsest.domain.portable_turn import Place, PortableBlock, PortableMessage, PortableTurn
 from palimpsest.store.engine import Ask, Row, ids
 from palimpsest.store.turns.diffs import decode_kept, message_list, runs_of
