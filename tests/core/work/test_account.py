@@ -313,10 +313,16 @@ def test_the_fields_of_a_short_record_stay_together_as_they_tell_what_each_other
     flights = [{"from": "LAS", "flight": "HAT080", "price": 1138}, {"from": "DEN", "flight": "HAT076", "price": 1112}]
     cards = {"card_4421486": {"amount": 2500, "source": "certificate"}}
     assert excerpts("tool", json.dumps({"flights": flights, "cards": cards, "page": 3})) == [
-        "from: LAS, flight: HAT080, price: 1138",
+        "flights: from: LAS, flight: HAT080, price: 1138",
         "from: DEN, flight: HAT076, price: 1112",
-        "card_4421486: amount: 2500, source: certificate",
+        "cards: card_4421486: amount: 2500, source: certificate",
     ]
+
+
+def test_the_name_of_a_field_is_told_with_what_it_holds_or_not_at_all() -> None:
+    history = {"payment_methods": {"card_4421486": {"amount": 2500, "source": "x" * LINE_CHARS}}, "created_at": "noon"}
+    for told_of_it in excerpts("tool", json.dumps(history)):
+        assert told_of_it not in ("payment_methods", "created_at")
 
 
 def test_what_stands_in_the_tags_of_a_client_is_the_users() -> None:

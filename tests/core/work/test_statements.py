@@ -43,6 +43,11 @@ def test_a_value_comes_with_what_it_is_of() -> None:
     assert values(said(prose)) == ["port 7431", "backoff of 2, 8 and 30 seconds"]
 
 
+def test_an_amount_without_the_name_of_what_it_is_of_is_no_value() -> None:
+    prose = "Repo-map: using 1024 tokens, for the past 7 days minus 2 days, which took 70s. The timeout: 30 seconds."
+    assert values(said(prose)) == ["timeout: 30 seconds"]
+
+
 @pytest.mark.parametrize("text", [said("port 7431", "tool"), said("<notice>port 7431</notice>", "user")])
 def test_what_a_tool_or_a_client_wrote_states_nothing(text: LostText) -> None:
     assert values(text) == [] and decisions(text) == []

@@ -84,9 +84,10 @@ _COMMAND_TAGS, _RESULT_TAG = ("<command-name>", "<command-message>"), "<local-co
 _JSON_FIELD = re.compile(  # where a field begins that is not the first text of its list
     r'[\]}]{0,9}(?:, ?|(?<=: )\{|(?<=[\[{]))[\[{]{0,9}(?="[^"\n]{1,80}" ?:)'
 )
-_JSON_RECORD = re.compile(  # with the name that it stands under: its fields tell what each other is of
-    rf'((?:"[^"\n]{{1,80}}" ?: ?)?\{{"[^{{}}\[\]\n]{{1,{LINE_CHARS}}}\}})'
+_JSON_RECORD = re.compile(  # with the names that it stands under: its fields tell what each other is of
+    rf'((?:"[^"\n]{{1,80}}" ?: ?[\[{{]{{0,2}}){{0,2}}\{{"[^{{}}\[\]\n]{{1,{LINE_CHARS}}}\}})'
 )
+_JSON_OPENS = re.compile(r"[\[{]")
 _JSON_TEXT = re.compile(r'"([^"\\\n,{}\[\]]{1,80})"')
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")
 _MOVES = re.compile(r"^(?:cd [^&;|\n]+(?:&&|;|\n)\s*)+")
@@ -415,7 +416,7 @@ def _lines_of_json(result: str) -> str:
         return result
     parts = _JSON_RECORD.split(result)  # every second one is a record
     lines = [
-        "\n" + part.replace("{", "").replace("}", "\n") if at % 2 else _JSON_FIELD.sub("\n", part)
+        "\n" + _JSON_OPENS.sub("", part[:-1]) + "\n" if at % 2 else _JSON_FIELD.sub("\n", part)
         for at, part in enumerate(parts)
     ]
     return _JSON_TEXT.sub(r"\1", "".join(lines))

@@ -21,6 +21,7 @@ from palimpsest.core.work.names import Places, is_number
 from palimpsest.domain.frozen import frozen
 
 LINE_CHARS = 110  # a line up to this is offered whole
+RECORD_CHARS = 150  # also of a record with the names that it stands under
 LOOKED_CHARS = 400  # of a longer line, around the name
 ROW_STEPS = (1, 2)  # names of a line behind one that are told with it: more are a list that nobody can read
 DENSE_LINES = 2  # of each name, those with most other wanted names, beside its newest and its first one
@@ -46,6 +47,7 @@ _PAIRS = {mate: sign for sign, mate in _MATES.items()}
 _JOINS = frozenset(("the", "a", "an", "and", "or", "of", "to", "for", "in", "on", "at"))
 _RECORD = re.compile(r"(?:[\w-]+: [^,]+(?:, |$)){2,}").fullmatch  # fields, which tell what each other is of
 _SIGNS = re.compile(r"[^\w\s]+").fullmatch
+_IS_FIELD = re.compile(r"[^\w\s]?\w+[^\w\s]?:").fullmatch  # its name without its value, which tells nothing
 _ENDS = _EDGES + ".:"  # and what closes a sentence
 
 
@@ -207,7 +209,8 @@ def _stretches_of(
     row = [*dict(here).items()]
     stop = text.find("\n", start)
     stop = len(text) if stop < 0 else stop
-    if len(line := text[start:stop].strip()) <= LINE_CHARS and (line in whole or _RECORD(line)):
+    line = text[start:stop].strip()
+    if (line in whole and len(line) <= LINE_CHARS) or (len(line) <= RECORD_CHARS and _RECORD(line)):
         yield line, start, [name for name, _ in row]
         return
     opened = [_opening(text, place) for _, place in row]
@@ -232,7 +235,7 @@ def _stretches_of(
             if (low, high) in done:
                 continue
             stretch = " ".join(text[low:high].split())
-            if len(stretch) <= LINE_CHARS + len(name):
+            if len(stretch) <= LINE_CHARS + len(name) and not _IS_FIELD(stretch):
                 done.add((low, high))
                 told = [one for one, at in here if low <= at and at + len(one) <= high]
                 yield _trimmed(stretch), place, told

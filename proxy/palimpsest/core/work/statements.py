@@ -23,7 +23,7 @@ _VALUE = re.compile(  # a word, a number or several, and a unit
     rf"(\d(?:[\d.,]*\d)?(?:(?:, | and | or | to )\d(?:[\d.,]*\d)?)*)({_UNIT})?(?![\w/:-])"
 )
 _SET = re.compile(  # what has a value that is chosen, and no unit
-    r"(?i)(?:port|version|limit|timeout|max\w*|min\w*|threshold|budget|day|retr(?:y|ies)|attempts|workers|batch|issue"
+    r"(?i)(?:port|version|limit|timeout|max\w*|min(?!us|imal|ute)\w*|threshold|budget|day|retr(?:y|ies)|attempts|workers|batch|issue"
     r"|ticket|release|build|python|node|year|room|page|status)$"
 )
 PLACES = frozenset({"first", "last", "next", "top"})  # what a number of lines or bytes is counted from
@@ -43,7 +43,8 @@ def values(text: LostText) -> list[str]:
     """The values that a person or a model names with what they are of: limits, amounts with a unit, versions."""
     found = []
     for value in _VALUE.finditer(without_printed(text)):
-        is_set = (value[4] and not _MEASURED.search(value[0])) or _SET.match(value[1]) or "=" in value[2]
+        is_amount = value[4] and value[2] != " " and not _MEASURED.search(value[0])  # "the past 7 days" has no name
+        is_set = is_amount or _SET.match(value[1]) or "=" in value[2]
         if is_set and query_terms(value[1]) and value[1].lower() not in PLACES:
             found.append(value[0])
     return found
