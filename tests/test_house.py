@@ -75,6 +75,7 @@ OFF = (
         "store.engine.sqlite.copying",
         "store.search.derived",
         "settings.describe",
+        "settings.prices",
     ),
 )
 

@@ -21,7 +21,6 @@ from palimpsest.domain import Mode, frozen
 from palimpsest.domain.errors import PolicyError
 from palimpsest.settings.embedding_models import embedding_model, unknown_model_error
 from palimpsest.settings.policy import ENVIRON, KeyPolicy, Location, Policy, settings_by_path
-from palimpsest.settings.prices import price_of, providers
 
 PREFIX = "PALIMPSEST_"
 PAPERS = ("lantern", "calmem", "whenloss", "lightmem3", "lightmem-slm")
@@ -385,8 +384,11 @@ def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
     ]
     named += [(("models", role, "model"), one.model) for role, one in policy.models.items() if not one.upstream]
     for location, model in named:
-        provider = model.partition("/")[0]
-        if provider and (known := providers()) and provider not in known:
+        if not (provider := model.partition("/")[0]):
+            continue
+        from palimpsest.settings.prices import providers  # late, as below: most policies name no model
+
+        if (known := providers()) and provider not in known:
             near = get_close_matches(provider, known, 1)
             hint = f"did you mean {near[0]}?" if near else "docs.litellm.ai/docs/providers lists them"
             text = f"{model!r} is not allowed; LiteLLM has no provider {provider}; {hint}"
@@ -396,6 +398,8 @@ def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
 def _demand_prices(policy: Policy, layers: Sequence[_Layer]) -> None:
     """Refuse a cap of money on a model whose price nobody knows, because it would never be reached."""
     for role, assistant in policy.models.items():
+        from palimpsest.settings.prices import price_of
+
         if assistant.dollars_a_day is not None and price_of(assistant) is None:
             text = (
                 f"the price of {assistant.model} is not known; set prompt_dollars and answer_dollars, or tokens_a_day "
