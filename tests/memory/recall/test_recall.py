@@ -496,6 +496,24 @@ async def test_a_request_too_long_to_be_quoted_is_told_by_its_beginning_and_end_
         assert account is not None and (account.lines[0].label == "asked") is is_told
 
 
+async def test_of_a_request_is_told_what_a_person_typed(recall: Recall, past: Past) -> None:
+    request = f"Make the parser faster. {'It takes long for empty lines. ' * 40}Change no interface."
+    named = "<command-message>review</command-message>\n<command-name>/review</command-name>"
+    context = f"## Context\n{'modified: a.py ' * 60}"
+    for typed, begins, ends in (
+        (f"{named}\n<command-args>150</command-args>{context}", "/review 150", "/review 150"),
+        (f"<system-reminder>{context}</system-reminder>{request}", "Make the parser", "Change no interface."),
+        (f"{request}{'diff ' * 2000}", "Make the parser", " …"),
+    ):
+        said = await past.say(
+            typed, EDITED, f"<task-notification>{'It has ended. ' * 60}", "Fine.", conversation=begins
+        )
+        query = ask("", frozenset(said), named=frozenset(), account_chars=2000, conversation=begins)
+        account = (await recall.recall(query, 10)).account
+        assert account is not None and account.lines[0].label == "asked" and account.lines[0].occurrences == said[:1]
+        assert account.lines[0].text.startswith(begins) and account.lines[0].text.endswith(ends)
+
+
 REVIEW = f"{EDITED}\n\n1. Rename the parser.\n2. Test empty lines.\n3. Drop the cache."
 
 

@@ -28,6 +28,9 @@ _WRAPS = re.compile(  # around what was typed: by Cline and Cursor
 _ARGUMENTS = re.compile(  # of a command of claude-code's: numbers alone are not said, words are
     r"<command-args>(?:[\W\d_]{0,80}</command-args>)?|</command-args>"
 )
+_NOTES = re.compile(  # by hermes, of a turn that was interrupted: alone, or in front of what was typed
+    r"(?:\s*\[System note: [^\[\]]{0,200}\binterrupted\b[^\[\]]{0,800}\]\s*)+"
+)
 _EMPTY = re.compile(r"<([\w-]{1,40})></\1>")  # as `<command-args></command-args>`: a command without any
 ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more than what a client says
 
@@ -55,6 +58,7 @@ def spoken(text: str) -> Sequence[tuple[int, int]]:
     An element that is not closed is text; each is looked for once, so time is linear.
     """
     found = [tag.span() for tag in _ARGUMENTS.finditer(text)] if "<" in text else []
+    found += [note.span() for note in [_NOTES.match(text)] if note]
     for tag in ASIDE_TAGS if "<" in text else ():
         opens, closes, at = f"<{tag}>", f"</{tag}>", 0
         while (start := text.find(opens, at)) >= 0 and (stop := text.find(closes, start)) >= 0:

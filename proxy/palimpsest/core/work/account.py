@@ -79,7 +79,8 @@ _ENVELOPE = re.compile(  # ids, states and counts that clients put around the re
     r"^<([\w-]+)>[^<>\s]{0,80}</\1>$|^(?:</?usage>)?(?:total_tokens|tool_uses|duration_ms|agentId|output_file)\b[^\n]*$",
     re.MULTILINE,
 )
-_PREFIX = re.compile(r"^(?:\s*<([\w-]+)>.*?</\1>)+\s*", re.DOTALL)
+PREFIX = re.compile(r"^(?:\s*<([\w-]+)>.*?</\1>)+\s*", re.DOTALL)
+_TYPED = re.compile(r"<command-(?:name|args)>\s*(.*?)\s*</command-", re.DOTALL)
 _COMMAND_TAGS, _RESULT_TAG = ("<command-name>", "<command-message>"), "<local-command-std"  # of Claude Code
 _JSON_FIELD = re.compile(  # where a field begins that is not the first text of its list
     r'[\]}]{0,9}(?:, ?|(?<=: )\{|(?<=[\[{]))[\[{]{0,9}(?="[^"\n]{1,80}" ?:)'
@@ -206,7 +207,7 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
         if message.role not in TOOL_ROLES:
             prose, calls = calls_of(message.text) if message.role == "assistant" else (_typed(message.text), ())
             called = "\n".join(call.text for call in calls)
-            role = CLIENT if _is_text_of_command(lost, at) else message.role
+            role = CLIENT if command_of(lost, at) else message.role
             texts.append(LostText(message.occurrence, role, _without_markup(prose), _without_markup(called)))
             if message.role == "assistant":
                 done += [CallOutcome(edit, at) for edit in written_edits(prose)]
@@ -237,16 +238,17 @@ def texts_of_user(lost: Sequence[LostMessage], texts: Sequence[LostText]) -> Ite
 def _typed(text: str) -> str:
     """A user's message without what a client put in front of it between tags; all of it where nothing follows."""
     text = untagged_words(text)
-    return _PREFIX.sub("", text) or text
+    return PREFIX.sub("", text) or text
 
 
-def _is_text_of_command(lost: Sequence[LostMessage], at: int) -> bool:
-    """Whether a user's message is what a command of the client's stands for: behind its name, where no result is."""
+def command_of(lost: Sequence[LostMessage], at: int) -> str:
+    """What was typed of a client's command whose text this user's message is, as "/review 150"; "" where it is none."""
     named_in = next((back for back in (at, at - 1) if back >= 0 and lost[back].text.startswith(_COMMAND_TAGS)), None)
-    if lost[at].role != "user" or named_in is None or _RESULT_TAG in lost[named_in].text:
-        return False
-    behind = _PREFIX.sub("", lost[named_in].text)
-    return bool(behind) if named_in == at else not behind and not lost[at].text.startswith("<")
+    if lost[at].role != "user" or named_in is None or _RESULT_TAG in (named := lost[named_in].text):
+        return ""
+    behind = PREFIX.sub("", named)
+    is_text = bool(behind) if named_in == at else not behind and not lost[at].text.startswith("<")
+    return " ".join(filter(None, _TYPED.findall(named))) if is_text else ""
 
 
 def _finished(one: CallOutcome, at: int, result: str) -> CallOutcome:

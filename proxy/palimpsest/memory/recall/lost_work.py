@@ -9,10 +9,11 @@ from dataclasses import replace
 from functools import partial
 
 from palimpsest.core.archive.chunking import TOOL_ROLES, WISHES, certainty_of, query_terms
+from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.coverage import LostPassage, by_coverage
-from palimpsest.core.recall.human_text import untagged_words
+from palimpsest.core.recall.human_text import human_text, untagged_words
 from palimpsest.core.recall.utterance import says_nothing
-from palimpsest.core.work.account import LostMessage, account
+from palimpsest.core.work.account import PREFIX, LostMessage, account, command_of
 from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
@@ -90,16 +91,27 @@ def _long_request(read: Sequence[LostMessage], newest_visible: int, query: Query
     """
     How the newest request begins and ends, where it was lost, nobody asks now, and it is too long to be quoted.
 
+    Of a command of the client's, what was typed is told, and not the text that it stands for.
+
     Args:
         read: what was lost, the newest first.
     """
-    said = [(" ".join(untagged_words(one.text).split()), one.occurrence) for one in read if one.role == "user"]
-    # what is short between tags, a client writes before and behind a request
-    text, at = next((one for one in said if len(one[0]) > TYPED_CHARS or not one[0].startswith(("<", "["))), ("", 0))
-    is_due = query.named is not None and newest_visible < at and at not in query.excluded
-    if not is_due or len(text) <= TYPED_CHARS or is_machine([one.text for one in read if one.role == "user"]):
-        return []
-    return [AccountLine("asked", f"{text[:REQUEST_START_CHARS]} … {text[-REQUEST_END_CHARS:]}", (at,))]
+    said = [one.text for one in read if one.role == "user"]
+    lost = [] if query.named is None or is_machine(said) else read[::-1]
+    for place in reversed(range(len(lost))):
+        one, command = lost[place], command_of(lost, place)
+        typed = human_text(one.text, Asides()) if one.role == "user" else ""
+        text = command or " ".join(PREFIX.sub("", typed).split())
+        is_long = len(text) > TYPED_CHARS and text[0] != "<"
+        # what is short between tags, a client writes before and behind a request
+        if not command and not is_long and typed[:1] in ("", "<", "["):
+            continue
+        if not (command or is_long) or one.occurrence <= newest_visible or one.occurrence in query.excluded:
+            break
+        end = text[-REQUEST_END_CHARS:] if len(one.text) < MESSAGE_CHARS else ""  # else it was read to no end
+        told = f"{text[:REQUEST_START_CHARS]} … {end}".rstrip() if is_long else text
+        return [AccountLine("asked", told, (one.occurrence,))]
+    return []
 
 
 def _listed(read: Sequence[LostMessage], request: str, query: Query) -> list[AccountLine]:
