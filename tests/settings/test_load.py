@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 from palimpsest.domain import Generosity, Mode, Reach
 from palimpsest.domain.errors import PolicyError
-from palimpsest.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, shipped
+from palimpsest.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, read_yaml, shipped
 from palimpsest.settings.policy import AssistantPolicy, Policy, RetentionPeriods, settings_by_path
 
 HOME = str(Path.home())
@@ -260,12 +260,29 @@ def test_a_refusal_names_the_layer_that_said_it(tmp_path: Path) -> None:
     assert refusal(tmp_path, "listen: {port: 1}", port=70000).startswith("--port: listen.port: 70000")
 
 
+def doubled(repeats: str) -> str:
+    """Lines of which each repeats the one before twice."""
+    return "a0: &a0 {}\n" + "".join(f"a{at}: &a{at} {repeats.format(f'*a{at - 1}')}\n" for at in range(1, 60))
+
+
+def test_an_alias_repeats_what_it_names(tmp_path: Path) -> None:
+    text = "models:\n  reader: &one {model: a/b}\n  extractor: *one\n  judge: {<<: *one}"
+    (tmp_path / "mine.yaml").write_text(text)
+    assert read_yaml(tmp_path / "mine.yaml") == {
+        "models": {name: {"model": "a/b"} for name in ("reader", "extractor", "judge")}
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("listen: [", "is not YAML"),
         ("- a\n- b", "must be a mapping of settings, is list"),
         ("log: {level: info}\nlisten: {port: 1}\nlog: {format: json}", "log is set twice"),
+        (f"listen: {'[' * 5000}{']' * 5000}", "nested more than 50 deep"),
+        ("listen: &own\n  host: *own", "an alias stands in what it repeats"),
+        (doubled("[{0}, {0}]"), "more than 100,000 values"),
+        (doubled("{{<<: [{0}, {0}]}}"), "more than 100,000 values"),
     ],
 )
 def test_a_file_that_is_no_plain_mapping_is_refused(tmp_path: Path, text: str, words: str) -> None:

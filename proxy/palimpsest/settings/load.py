@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -64,6 +65,7 @@ SHORT = {
 FORWARDING = ("data", "listen", "upstreams", "tenants", "limits")
 """Sections that say where requests go, who may send them, and where the proxy listens."""
 
+MOST_VALUES, MOST_DEPTH = 100_000, 50  # of a YAML file: more than ten thousand keys of callers, and none so deep
 UPSTREAM = "upstream"  # one more short name: the URL of the only upstream
 
 Tree = dict[str, Any]
@@ -228,11 +230,9 @@ def preset_or_file(file: Path) -> Path:
 def read_yaml(file: Path) -> Tree:
     """Read a YAML mapping, empty from an empty file; `PolicyError`: it is none, or sets a key twice."""
     try:
-        tree = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
+        tree = _parsed(file.read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as cause:
         raise PolicyError(f"{file}: cannot be read: {cause}") from cause
-    except yaml.YAMLError as cause:
-        raise PolicyError(f"{file}: is not YAML: {' '.join(str(cause).split())}") from cause
     if tree is None:
         return {}
     if not isinstance(tree, dict):
@@ -240,14 +240,46 @@ def read_yaml(file: Path) -> Tree:
     return tree
 
 
+def _parsed(text: str, origin: str) -> Any:
+    """What a YAML text holds."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as cause:
+        raise PolicyError(f"{origin}: is not YAML as settings take it: {' '.join(str(cause).split())}") from cause
+
+
 class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses duplicate keys, where PyYAML would silently use the last one."""
+    """A YAML loader that refuses duplicate keys, of which PyYAML would use the last one, and what grows without end."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._values = 0  # read so far, those that aliases repeat each time
+        self._depth = 0
+        self._sizes: dict[yaml.Node, int] = {}  # values in each node that was read to its end
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Read a node; one too many or too deep, or an alias of what it stands in, is an error."""
+        is_alias, before = self.check_event(yaml.AliasEvent), self._values
+        self._depth += 1
+        self._demand(self._depth <= MOST_DEPTH, f"nested more than {MOST_DEPTH} deep")
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if node is not None:
+            self._demand(not is_alias or node in self._sizes, "an alias stands in what it repeats")
+            self._values += self._sizes[node] if is_alias else 1
+            self._sizes.setdefault(node, self._values - before)
+        self._demand(self._values <= MOST_VALUES, f"more than {MOST_VALUES:,} values, with what aliases repeat")
+        return node
+
+    def _demand(self, is_fine: bool, otherwise: str) -> None:
+        if not is_fine:
+            raise yaml.composer.ComposerError(None, None, otherwise, self.get_mark())
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Read a mapping; a key that is set twice is an error."""
-        keys = [key.value for key, _ in node.value]
+        keys = Counter(str(key.value) for key, _ in node.value)
         for key, _ in node.value:
-            if keys.count(key.value) > 1:
+            if keys[str(key.value)] > 1:
                 raise yaml.constructor.ConstructorError(None, None, f"{key.value} is set twice", key.start_mark)
         return super().construct_mapping(node, deep)
 
@@ -313,12 +345,7 @@ def _from_text(path: str, text: str, variable: str) -> Any:
     kind = get_origin(settings_by_path()[path].annotation)
     if kind is tuple and not text.lstrip().startswith("["):
         return [part.strip() for part in text.split(",")]
-    if kind not in (tuple, dict):
-        return text
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as cause:
-        raise PolicyError(f"environment: {variable}: is not YAML: {' '.join(str(cause).split())}") from cause
+    return _parsed(text, f"environment: {variable}") if kind in (tuple, dict) else text
 
 
 def _with_url(upstreams: Any, url: str, origin: str) -> list[Tree]:
