@@ -106,6 +106,24 @@ async def test_an_empty_archive_says_that_nothing_is_archived_yet(tmp_path: Path
         assert f"nothing is archived yet in {tmp_path}/palimpsest.db" in done.stderr
 
 
+def test_a_folder_that_cannot_be_looked_into_is_told_apart_from_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for name, why in (("file", "is not a folder"), ("n" * 300, "cannot be looked into: File name too long")):
+        done = palimpsest("stats", "--data", str(tmp_path / name))
+        assert (done.returncode, done.stderr) == (2, f"palimpsest: data: {tmp_path / name}: {why}\n")
+
+
+def test_a_search_for_no_result_is_refused(data: Path) -> None:
+    done = palimpsest("search", "port", "--limit", "0", "--data", str(data))
+    assert done.returncode == 2 and "--limit: 0 is not allowed; allowed: 1 or more" in done.stderr
+
+
+def test_memory_that_is_switched_off_for_nobody_known_is_told_of(tmp_path: Path) -> None:
+    said = palimpsest("disable", "--tenant", "typo", "--data", str(tmp_path)).stdout
+    assert "memory is off for typo" in said and "nothing is stored for typo so far" in said
+    assert "nothing is stored" not in palimpsest("disable", "--data", str(tmp_path)).stdout
+
+
 def test_search_finds_words_without_the_model_and_says_so(data: Path, without_model: dict[str, str]) -> None:
     done = palimpsest("search", "zebrafish", "broker", "port", "--data", str(data), env=without_model)
     assert done.returncode == 0, done.stderr

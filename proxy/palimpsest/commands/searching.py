@@ -16,6 +16,7 @@ from palimpsest.console.arguments import (
     model_flag,
     policy_flags,
     policy_of,
+    positive,
     quiet_policy,
 )
 
@@ -48,7 +49,7 @@ def add_commands(command: Command) -> None:
     search.add_argument(
         "--tenant", default="", metavar="NAME", help="search only this tenant; required if there are many"
     )
-    search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"number of results ({RESULTS})")
+    search.add_argument("--limit", type=positive, default=RESULTS, metavar="N", help=f"number of results ({RESULTS})")
     ask_models_flag(search)
     policy_flags(search)
     model_flag(search)

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, Command, policy_flags, policy_of, quiet_policy
+from palimpsest.console.arguments import DONE, Command, policy_flags, policy_of, positive, quiet_policy
 from palimpsest.console.terminal import safe
 from palimpsest.core.prefix_cache import CACHE_LIFE_SECONDS
 from palimpsest.domain import Rebuild
@@ -60,7 +60,7 @@ def add_commands(command: Command) -> None:
         help="with --cost: group by this (day)",
     )
     parser.add_argument(
-        "--limit", type=int, default=COST_ROWS, metavar="N", help=f"with --cost: the newest N ({COST_ROWS})"
+        "--limit", type=positive, default=COST_ROWS, metavar="N", help=f"with --cost: the newest N ({COST_ROWS})"
     )
     parser.add_argument("--host", help="address of the proxy to watch (127.0.0.1)")
     parser.add_argument("--port", type=int, help="its TCP port (8484)")

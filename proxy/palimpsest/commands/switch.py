@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from palimpsest.console import terminal
@@ -26,11 +27,20 @@ def add_commands(command: Command) -> None:
 def _disable(given: argparse.Namespace) -> int:
     from palimpsest.commands import data_folder
     from palimpsest.memory.operation.switches import SwitchService
+    from palimpsest.store.turns.listings import tenants
 
-    policy = quiet_policy(given)
-    data_folder.run(policy, lambda database: SwitchService(database, time.time).disable(given.tenant, given.reason))
+    async def disable(database: Engine) -> bool:
+        off = await SwitchService(database, time.time).disable(given.tenant, given.reason)
+        return not off.tenant or bool(
+            (await database.ask(partial(tenants, tenant=off.tenant, after=0, limit=1))).listed
+        )
+
+    is_known = data_folder.run(quiet_policy(given), disable)
     again = f"palimpsest enable{f' --tenant {given.tenant}' if given.tenant else ''}"
-    terminal.console().print(terminal.safe(f"memory is off for {given.tenant or 'everybody'}; on again: {again}"))
+    out = terminal.console()
+    out.print(terminal.safe(f"memory is off for {given.tenant or 'everybody'}; on again: {again}"))
+    if not is_known:
+        out.print(terminal.safe(f"nothing is stored for {given.tenant} so far: is the name right?"))
     return DONE
 
 

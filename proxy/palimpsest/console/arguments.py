@@ -84,6 +84,13 @@ def ask_models_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def positive(text: str) -> int:
+    """A number of at least one, given as an argument."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not allowed; allowed: 1 or more")
+    return number
+
+
 def yes_flag(parser: argparse.ArgumentParser) -> None:
     """The option that confirms beforehand; see `terminal.is_confirmed`."""
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
+from pathlib import Path
 from typing import Any, TypeVar
 
 from palimpsest.core.caller.identity import tenant_of
@@ -25,6 +26,7 @@ from palimpsest.memory.recall.assisted import AssistedRecall
 from palimpsest.memory.recall.trails import Trails
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import make_folder
+from palimpsest.store.engine import Engine
 from palimpsest.store.erasure.selection import Target
 from palimpsest.store.operation.secret import load_secret
 from palimpsest.telemetry.metrics import Metrics
@@ -230,6 +232,16 @@ def _newest(names: Sequence[str]) -> str:
     return ", ".join(names[:TENANTS_NAMED])
 
 
+def _is_there(database: Engine, data: Path) -> bool:
+    """Whether there is a database to open; `PolicyError`: nobody can look there."""
+    try:
+        if not (is_there := database.is_there) and data.exists() and not data.is_dir():
+            raise PolicyError(f"data: {data}: is not a folder")
+    except OSError as cause:
+        raise PolicyError(f"data: {data}: cannot be looked into: {cause.strerror}") from cause
+    return is_there
+
+
 @asynccontextmanager
 async def opened(
     policy: Policy,
@@ -248,12 +260,13 @@ async def opened(
 
     Raises:
         MemoryFault: nothing is stored there, or it cannot be opened.
+        PolicyError: that is no folder that can be looked into.
     """
     if is_new:
         make_folder(policy.data)
     commands = Commands(policy, assistance, asks_models, keeps_to_secret)
     try:
-        if not is_new and not commands.database.is_there:
+        if not is_new and not _is_there(commands.database, policy.data):
             raise MemoryFault(f"opening the archive: {NOTHING_YET.format(commands.database.place)}")
         await commands.database.open()
         yield commands
