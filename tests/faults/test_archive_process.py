@@ -15,7 +15,7 @@ from tests.running import Conversation, Proxy, rows, until
 pytestmark = pytest.mark.slow
 
 DEADLINE_MS = 50  # so that answers wait for no commit that cannot come
-QUIET = ("", "calm", "nothing-relevant", "tool-loop", "pressure")
+QUIET = ("", "calm", "nothing-relevant", "tool-loop", "no-question", "pressure")
 
 
 @pytest.fixture

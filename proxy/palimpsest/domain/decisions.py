@@ -21,6 +21,7 @@ class Note(StrEnum):
     CALM = "calm"
     NOTHING_RELEVANT = "nothing-relevant"
     INDEXING = "indexing"  # most of what may come has no vector yet: found by words alone, or not at all
+    NO_QUESTION = "no-question"  # nobody's words stand at its end, and no result of a tool
     TOOL_LOOP = "tool-loop"
     PRESSURE = "pressure"
     AMBIGUOUS = "ambiguous"

@@ -108,7 +108,7 @@ def test_what_the_client_itself_writes_behind_a_compaction_is_no_question() -> N
 def test_a_client_that_goes_on_by_itself_gets_nothing_new() -> None:
     request = chat(("user", QUESTION), ("assistant", "4711"), ("user", CLIENT_GOES_ON))
     later = Lineage(Event.APPEND, Role.MAIN, head(lost=(10,)), kept=(2, 3, -1))
-    assert decide(request, later, asides=ASIDES).note is Note.TOOL_LOOP
+    assert decide(request, later, asides=ASIDES).note is Note.NO_QUESTION
     assert decide(request, later).kind is BlockKind.RECALL  # where nothing tells it from a person's words
 
 
@@ -227,6 +227,24 @@ def test_inside_a_tool_loop_nothing_new_is_said() -> None:
     lineage = Lineage(Event.TOOL, Role.MAIN, head(lost=(7,)), kept=(0, 1, 2, 3, -1))
     request = chat(("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("tool", "result"))
     assert decide(request, lineage).note is Note.TOOL_LOOP
+
+
+@pytest.mark.parametrize(
+    ("said", "note"),
+    [
+        ([("user", "")], Note.NO_QUESTION),
+        ([("user", "a"), ("assistant", "b"), ("user", "")], Note.NO_QUESTION),
+        ([("user", "a"), ("assistant", "The answer is")], Note.NO_QUESTION),
+        ([("system", "a")], Note.NO_QUESTION),
+        ([("user", "a"), ("tool", "b"), ("system", "c")], Note.TOOL_LOOP),
+        ([("user", "a"), ("tool", "b"), ("user", CLIENT_GOES_ON)], Note.TOOL_LOOP),
+    ],
+)
+def test_a_request_in_which_nobody_speaks_at_the_end_is_told_from_a_tool_loop(
+    said: list[tuple[str, str]], note: Note
+) -> None:
+    lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7,)), kept=(-1,) * len(said))
+    assert decide(chat(*said), lineage, asides=ASIDES).note is note
 
 
 @pytest.mark.parametrize("event", [Event.SUMMARY, Event.TRUNCATE])

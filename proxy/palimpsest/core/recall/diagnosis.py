@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from palimpsest.core.archive.chunking import tags
+from palimpsest.core.archive.chunking import TOOL_ROLES, tags
 from palimpsest.core.block.pressure import counts_chars, limited_by_client, recall_budget, restore_budget, roomy_budget
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.generosity import Demand, demanded
-from palimpsest.core.recall.human_text import newest_spoken
+from palimpsest.core.recall.human_text import is_unspoken, newest_spoken
 from palimpsest.core.recall.utterance import QUESTION_MARKS, read_utterance, says_nothing
 from palimpsest.domain import (
     BlockKind,
@@ -117,7 +117,7 @@ def diagnose(
     if lineage.event is Event.RETRY or (reach is Reach.CONVERSATION and not lost):
         return replace(found, note=Note.CALM)
     if (not spoken.is_last and not restores) or (spoken.newest < 0 and (chat.held or _begins_compacted(chat))):
-        return replace(found, note=Note.TOOL_LOOP)
+        return replace(found, note=Note.TOOL_LOOP if _ends_in_result(chat, asides) else Note.NO_QUESTION)
     share = CUT_REPLAY_SHARE if makes_room else REPLAY_SHARE
     at_cap = blocks.tokens >= share * now.window_tokens > 0
     sheds = at_cap and (restores or makes_room)  # after a cut, who asks for what was said means it
@@ -278,6 +278,12 @@ def _last_human_lost(lineage: Lineage) -> tuple[int, ...]:
 def newest_human(chat: Chat) -> int:
     """Index of the newest user message with a text, or -1."""
     return next((at for at in range(len(chat.messages) - 1, -1, -1) if _is_human(chat.messages[at])), -1)
+
+
+def _ends_in_result(chat: Chat, asides: Asides) -> bool:
+    """Whether a tool has spoken last, but for instructions and what a client wrote in the user's name."""
+    said = (one for one in reversed(chat.messages) if not (one.is_instruction or is_unspoken(one, asides)))
+    return next((one.role in TOOL_ROLES for one in said), False)
 
 
 def _begins_compacted(chat: Chat) -> bool:

@@ -103,6 +103,10 @@ NOTES: Mapping[Note, tuple[str, str]] = {
         "most passages had no vector yet, and were found by their words alone",
         "ask again when they are indexed: /readyz has pending 0 then",
     ),
+    Note.NO_QUESTION: (
+        "no words of a person stood at the end of the request",
+        "it can come with the next message of the user that has a text",
+    ),
     Note.TOOL_LOOP: ("the model was working through tool calls", "it can come with the next message of the user"),
     Note.PRESSURE: ("the context window was full", "it can come back after the client compacts its history"),
     Note.AMBIGUOUS: (
