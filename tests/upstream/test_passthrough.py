@@ -299,14 +299,21 @@ async def test_garbage_is_no_answer_and_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [answer(status=b"999 Odd"), answer(status=b"099 Odd"), answer(headers=[(b"x-a", b"a\x01b")])]
+    ("said", "why"),
+    [
+        (answer(status=b"999 Odd"), "it answered with status 999, which no client could be given"),
+        (answer(status=b"099 Odd"), "it answered with status 99, "),
+        (answer(headers=[(b"x-a", b"a\x01b")]), "it does not speak HTTP"),
+        (answer(headers=[(b"x-a", b"a" * 70_000)]), "a header of its answer is over 64 kB, or there are over 1,000"),
+        (answer(headers=[(b"x-%d" % at, b"a") for at in range(1001)]), "a header of its answer is over 64 kB"),
+    ],
 )
-async def test_what_no_server_could_pass_on_is_no_answer(said: bytes) -> None:
+async def test_what_no_server_could_pass_on_is_no_answer(said: bytes, why: str) -> None:
     async def script(request: HttpMessage, line: Line) -> None:
         await line.send(said)
 
     async with RawUpstream(script) as upstream:
-        with pytest.raises(UpstreamUnreachable, match="does not speak HTTP"):
+        with pytest.raises(UpstreamUnreachable, match=why):
             await sent(upstream.url)
 
 

@@ -46,6 +46,8 @@ BODILESS = (204, 304)  # answers that end with their headers, whatever length th
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _STATUSES = range(200, 600)
 NO_HTTP = "it does not speak HTTP"
+TOO_LONG = f"a header of its answer is over {HEADER_BYTES // 1024} kB, or there are over {HEADER_LINES:,}"
+_TOO_LONG = ("Got more than", "Too many headers")  # aiohttp's words; one type is that of any bad message
 
 EXTRA_AUTHORITIES = "NODE_EXTRA_CA_CERTS"
 """The variable in which clients that are made with Node name authorities; OpenSSL itself reads SSL_CERT_FILE."""
@@ -171,7 +173,8 @@ class Passthrough:
             return UpgradedAnswer(response, _answer_headers(response))
         if response.status not in _STATUSES or not _is_clean(response):
             response.close()
-            raise _unreachable(upstream.name, NO_HTTP)
+            unfit = f"it answered with status {response.status}, which no client could be given"
+            raise _unreachable(upstream.name, NO_HTTP if response.status in _STATUSES else unfit)
         return PassthroughAnswer(upstream.name, response)
 
     def _request_headers(self, upstream: UpstreamPolicy, headers: RawHeaders, body: Body) -> CIMultiDict[str]:
@@ -262,6 +265,8 @@ def _text(value: bytes) -> str:
 def _translated(name: str, cause: BaseException) -> UpstreamUnreachable:
     """A failure in our own words: the library's contain the URL, and its query must not be logged."""
     reason = next((text for kind, text in _REASONS if isinstance(cause, kind)), "the connection broke")
+    if isinstance(cause, aiohttp.ClientResponseError) and cause.message.startswith(_TOO_LONG):
+        reason = TOO_LONG
     return _unreachable(name, reason, timed_out=isinstance(cause, TimeoutError))
 
 
