@@ -80,6 +80,7 @@ def _healthcheck(given: argparse.Namespace) -> int:
 def _check_config(given: argparse.Namespace) -> int:
     from palimpsest.commands.doctor import disk
     from palimpsest.commands.doctor.finding import State
+    from palimpsest.settings.describe import changes
 
     policy = policy_of(given)
     folder = disk.check_folder(policy.data)
@@ -90,8 +91,8 @@ def _check_config(given: argparse.Namespace) -> int:
         out.print(terminal.safe(f"{folder.found}: {folder.advice}"))
     named = ", ".join(map(str, load.files_named(given.config, os.environ)))
     out.print(f"{named or 'defaults'}: fine")
-    if changes := load.changes(policy):
-        out.print(terminal.fields(changes))
+    if changed := changes(policy):
+        out.print(terminal.fields(changed))
     return DONE
 
 

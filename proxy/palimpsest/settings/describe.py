@@ -1,7 +1,8 @@
-"""What each setting accepts, in words, read from the types and limits of the policy."""
+"""What each setting accepts, in words, read from the types and limits of the policy; and what a policy sets."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from difflib import get_close_matches
 from enum import Enum
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from palimpsest.settings.load import value_at
 from palimpsest.settings.policy import (
     FOREVER,
     LITELLM_MODEL,
@@ -32,6 +34,13 @@ PATTERNS = {
     f"^({PERIOD})?$": _PERIOD,
     SIZE: f"{UNLIMITED}, or bytes as a number with KB, MB, GB, TB or nothing",
 }
+
+
+def changes(policy: Policy) -> list[tuple[str, str]]:
+    """The settings that differ from the defaults: dotted path and value as YAML."""
+    tree, standard = policy.model_dump(mode="json"), Policy().model_dump(mode="json")
+    said = ((path, value_at(tree, path)) for path in settings_by_path())
+    return [(path, json.dumps(value)) for path, value in said if value != value_at(standard, path)]
 
 
 def explanation(problem: Any, location: Location) -> str:

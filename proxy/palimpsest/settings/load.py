@@ -128,8 +128,7 @@ def load(
             tree = _merged(tree, layers[-1].tree)
     policy = validated(tree, layers)
     _demand_keys(policy, environment, layers)
-    _demand_providers(policy, layers)
-    _demand_prices(policy, layers)
+    _demand_language_models(policy, layers)
     _demand_model(policy, layers)
     return policy
 
@@ -144,13 +143,6 @@ def load_bare(
 def without_memory(policy: Policy) -> Policy:
     """The same policy with memory off."""
     return policy.model_copy(update={"memory": policy.memory.model_copy(update={"mode": Mode.OFF})})
-
-
-def changes(policy: Policy) -> list[tuple[str, str]]:
-    """The settings that differ from the defaults: dotted path and value as YAML."""
-    tree, standard = policy.model_dump(mode="json"), Policy().model_dump(mode="json")
-    said = ((path, value_at(tree, path)) for path in settings_by_path())
-    return [(path, json.dumps(value)) for path, value in said if value != value_at(standard, path)]
 
 
 def value_at(tree: Tree, path: str) -> Any:
@@ -404,35 +396,13 @@ def _placed(location: Location, layers: Sequence[_Layer], text: str) -> str:
     return f"{_origin(location, layers)}: {'.'.join(map(str, location)) or 'settings'}: {text}"
 
 
-def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
-    """Refuse a LiteLLM provider that does not exist, because every request would fail."""
-    named: list[tuple[Location, str]] = [
-        (("upstreams", i, "litellm"), u.litellm) for i, u in enumerate(policy.upstreams)
-    ]
-    named += [(("models", role, "model"), one.model) for role, one in policy.models.items() if not one.upstream]
-    for location, model in named:
-        if not (provider := model.partition("/")[0]):
-            continue
-        from palimpsest.settings.prices import providers  # late, as below: most policies name no model
+def _demand_language_models(policy: Policy, layers: Sequence[_Layer]) -> None:
+    """Refuse language models that no request would reach, or whose price nobody knows but is to be limited."""
+    if policy.models or any(upstream.litellm for upstream in policy.upstreams):
+        from palimpsest.settings.prices import mistakes  # late: most policies name no model
 
-        if (known := providers()) and provider not in known:
-            near = get_close_matches(provider, known, 1)
-            hint = f"did you mean {near[0]}?" if near else "docs.litellm.ai/docs/providers lists them"
-            text = f"{model!r} is not allowed; LiteLLM has no provider {provider}; {hint}"
+        for location, text in mistakes(policy):
             raise PolicyError(_placed(location, layers, text))
-
-
-def _demand_prices(policy: Policy, layers: Sequence[_Layer]) -> None:
-    """Refuse a cap of money on a model whose price nobody knows, because it would never be reached."""
-    for role, assistant in policy.models.items():
-        from palimpsest.settings.prices import price_of
-
-        if assistant.dollars_a_day is not None and price_of(assistant) is None:
-            text = (
-                f"the price of {assistant.model} is not known; set prompt_dollars and answer_dollars, or tokens_a_day "
-                "alone"
-            )
-            raise PolicyError(_placed(("models", role, "dollars_a_day"), layers, text))
 
 
 def _demand_model(policy: Policy, layers: Sequence[_Layer]) -> None:

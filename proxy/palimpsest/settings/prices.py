@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import orjson
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.settings.policy import AssistantPolicy
+from palimpsest.settings.policy import AssistantPolicy, Location, Policy
 
 TABLE_FILE = "model_prices_and_context_window_backup.json"
 MILLION = 1_000_000
@@ -30,6 +32,27 @@ class Price:
     def of(self, prompt_tokens: int, answer_tokens: int) -> float:
         """The price of so many tokens in US dollars."""
         return prompt_tokens * self.prompt + answer_tokens * self.answer
+
+
+def mistakes(policy: Policy) -> Iterator[tuple[Location, str]]:
+    """The models of a policy with an unknown provider, so that each request would fail; caps that are never reached."""
+    named: list[tuple[Location, str]] = [
+        (("upstreams", i, "litellm"), u.litellm) for i, u in enumerate(policy.upstreams)
+    ]
+    named += [(("models", role, "model"), one.model) for role, one in policy.models.items() if not one.upstream]
+    for location, model in named:
+        provider = model.partition("/")[0]
+        if provider and (known := providers()) and provider not in known:
+            near = get_close_matches(provider, known, 1)
+            hint = f"did you mean {near[0]}?" if near else "docs.litellm.ai/docs/providers lists them"
+            yield location, f"{model!r} is not allowed; LiteLLM has no provider {provider}; {hint}"
+    for role, assistant in policy.models.items():
+        if assistant.dollars_a_day is not None and price_of(assistant) is None:
+            yield (
+                ("models", role, "dollars_a_day"),
+                f"the price of {assistant.model} is not known; set prompt_dollars and answer_dollars, or tokens_a_day "
+                "alone",
+            )
 
 
 def price_of(policy: AssistantPolicy) -> Price | None:

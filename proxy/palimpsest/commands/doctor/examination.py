@@ -9,13 +9,13 @@ from palimpsest.commands.doctor import clients, disk, machine, providers, server
 from palimpsest.commands.doctor.finding import Finding, ok
 from palimpsest.commands.probe import as_running
 from palimpsest.domain.ports import Clock
-from palimpsest.settings import load
+from palimpsest.settings.describe import changes
 from palimpsest.settings.policy import Policy
 
 
 async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
     """Run all checks, and return their findings in order; `environment` holds the credentials to be tried."""
-    changed = len(load.changes(policy))
+    changed = len(changes(policy))
     policy = as_running(policy, environment)
     said = f"{changed} differ from the defaults: palimpsest check-config lists them" if changed else "the defaults"
     return [
