@@ -185,9 +185,7 @@ class UpstreamPolicy(_Part):
         "default is held where litellm is set.",
     )
     key_env: str = Field(
-        "",
-        pattern=VARIABLE_NAME,
-        description="Environment variable that holds the proxy's own key, for auth held.",
+        "", pattern=VARIABLE_NAME, description="Environment variable that holds the proxy's own key, for auth held."
     )
     connect_timeout_seconds: float = Field(
         10.0, gt=0, description="Longest wait for a connection. After it the client gets 504, and retries."
@@ -322,8 +320,7 @@ class TenantPolicy(_Part):
         (), description="Keys that callers must present to the proxy. Once there is one, callers without a key get 401."
     )
     require_key: bool = Field(
-        False,
-        description="Whether callers need a key even if keys is empty: one that palimpsest key create made.",
+        False, description="Whether callers need a key even if keys is empty: one that palimpsest key create made."
     )
     share_provider_state: bool = Field(
         False,
@@ -752,10 +749,7 @@ McpTool = Literal[
 class McpPolicy(_Part):
     """Memory as tools for agents."""
 
-    enabled: bool = Field(
-        False,
-        description="Whether memory is served as MCP tools at /mcp, and to palimpsest mcp.",
-    )
+    enabled: bool = Field(False, description="Whether memory is served as MCP tools at /mcp, and to palimpsest mcp.")
     tools: tuple[McpTool, ...] = Field(
         ("search_memory", "fetch_memory", "recall_lost", "recall_facts"),
         min_length=1,

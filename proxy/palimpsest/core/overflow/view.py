@@ -110,12 +110,7 @@ def cut_of(view: View, reading: Reading, lineage: Lineage, *, is_untold: bool) -
 
 
 def _model_lineage(
-    reading: Reading,
-    lineage: Lineage,
-    gone: frozenset[int],
-    unread: set[int],
-    origins: Sequence[int],
-    is_new: bool,
+    reading: Reading, lineage: Lineage, gone: frozenset[int], unread: set[int], origins: Sequence[int], is_new: bool
 ) -> Lineage:
     """The lineage as the model sees it: what it no longer sees counts as lost, and a new cut as a truncation."""
     head, known = lineage.head, _known_indexes(reading, lineage)
