@@ -79,6 +79,13 @@ def test_only_the_first_statements_are_looked_up_again() -> None:
     assert statements(table, RankedRows(rows, np.zeros(9), {})).tolist() == [0, 2, 4][:STATEMENTS]
 
 
+def test_an_answer_that_comes_first_of_all_is_looked_up_too_as_it_may_be_out_of_date() -> None:
+    table = passage_table([f"My locker number {at} has the code {at}172." for at in range(9)], users=range(0, 9, 2))
+    assert statements(table, RankedRows(np.array([1, 0, 3]), np.zeros(3), {})).tolist() == [1, 0]
+    assert statements(table, RankedRows(np.array([0, 1, 3]), np.zeros(3), {})).tolist() == [0]
+    assert statements(table, RankedRows(np.empty(0, np.int64), np.zeros(0), {})).tolist() == []
+
+
 def test_no_more_than_a_few_are_compared() -> None:
     table = passage_table([f"The shop number {at} opened." for at in range(40)], users=range(40))
     rows, _ = later_statements(table, 0, {"shop": np.arange(40)}, {"shop": 1.0}, np.ones(40, np.bool_))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from palimpsest.domain import Query
-from palimpsest.memory.recall.eligibility import REPEAT_SECONDS, among, first_of_equals, without_rejected
+from palimpsest.memory.recall.eligibility import REPEAT_SECONDS, among, first_of_equals, repeats, without_rejected
 
 from tests.core.passage_tables import NOW, passage_table
 
@@ -51,3 +52,39 @@ def test_of_lone_answers_to_a_first_message_that_was_soon_sent_again_only_the_la
     assert np.flatnonzero(~without_rejected(table, query, 6, NOW + REPEAT_SECONDS)).tolist() == [3]
     again = replace(query, visible_fulls=frozenset({7}))
     assert np.flatnonzero(~without_rejected(table, again, 6, NOW + 1)).tolist() == [3, 8, 9, 11]
+
+
+DEPLOY = "Give me the command to deploy."
+
+
+@pytest.mark.parametrize(
+    ("text", "request_text"),
+    [
+        ("Please give me the command to deploy, thanks!", DEPLOY),
+        (DEPLOY, "Please: give me the command to deploy."),
+        ("[10:32] Give me the command to deploy.", "[11:05] Give me the command to deploy."),
+        ("When does the shop launch? Thanks.", "When does the shop launch?"),
+        ("When does it launch?", "When does the new shop launch, and where does it?"),
+        ("Schreib die Zeile für den Port, danke.", "Schreib die Zeile für den Port."),
+    ],
+)
+def test_who_makes_the_same_request_politely_or_with_other_numbers_only_repeats_it(
+    text: str, request_text: str
+) -> None:
+    assert repeats(text, request_text)
+
+
+@pytest.mark.parametrize(
+    ("text", "request_text"),
+    [
+        ("We use Redis.", "Do we use Redis?"),
+        ("Allergic to cashews.", "Tell me whether I am allergic to cashews."),
+        ("Deploy to staging first.", "Deploy to staging."),
+        ("Do not deploy to staging.", "Deploy to staging."),
+        ("Give me the command to deploy, it is ship.sh now.", DEPLOY),
+        ("When does the shop launch? On 3 March?", "When does the shop launch?"),
+        ("The port is 9240.", "Write the line for the port."),
+    ],
+)
+def test_what_states_forbids_or_adds_anything_does_not_repeat_a_request(text: str, request_text: str) -> None:
+    assert not repeats(text, request_text)

@@ -722,6 +722,31 @@ async def test_with_a_statement_comes_what_the_user_said_later_about_the_same_th
     assert update.probability == statement.probability and update.signals["update"][1] > 0
 
 
+async def test_with_an_answer_comes_what_the_user_said_since_then_about_the_same_thing(
+    recall: Recall, past: Past
+) -> None:
+    answer = "The dev database is Postgres on port 5432."
+    which = "Which port has the dev database Postgres?"
+    said = await past.say(which, answer, *TALK, MOVED, "Good.", *(f"The weather is {n}." for n in range(30)))
+    await past.index()
+    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    recalled = await recall.recall(ask(f"{which} Thanks.", frozenset(said)), 10)
+    assert texts(recalled)[:2] == [answer, MOVED] and which not in texts(recalled)
+    stale, update = recalled.candidates[:2]
+    assert update.probability == stale.probability and update.signals["update"][1] > 0
+
+
+async def test_an_earlier_copy_of_a_request_does_not_take_the_place_of_what_answers_it(
+    recall: Recall, past: Past
+) -> None:
+    request = "Write the line for the port of the dev database."
+    said = await past.say(PORT, "Good.", *TALK, f"{request} Thanks.", "Here it is.", *("So.", "Yes.") * 20)
+    await past.index()
+    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    recalled = await recall.recall(ask(request, frozenset(said)), 10)
+    assert texts(recalled)[0] == PORT and f"{request} Thanks." not in texts(recalled)
+
+
 async def test_what_was_said_before_a_statement_or_about_something_else_does_not_come_with_it(
     recall: Recall, past: Past
 ) -> None:

@@ -32,15 +32,17 @@ FOLLOWING_CHARS = 200  # of that: what is longer is a matter of its own
 # the earlier one's subject. 27 of 27 corrections are as much alike ("My dentist is Dr. Okafor" / "Dr. Okafor retired,
 # my dentist is Dr. Lindgren now"), and 21 of 462 statements and the likest later one; without the subject, 25 and 14.
 LEAST_ALIKE = 0.65
+LEAST_ALIKE_RANKED = 0.45  # of one that is among the first itself: the question leads to both
 SUBJECT_TERMS, SUBJECT_WEIGHT = 3, 0.2  # "Parents' evening is on Tuesday" / "They moved parents' evening, it's ..."
 _CALLED = re.compile(r"\b(?:(?:is|are|was) (?:called|named)|heißt|s'appelle|se llama|si chiama) ['\"]?(\w[\w-]+)")
 
 
 def statements(table: PassageTable, best: RankedRows) -> Rows:
-    """The first rows that are a user's statements."""
+    """The first rows that are a user's statements, and before them the first of all: an answer may be out of date."""
     rows = best.rows
-    chosen: Rows = rows[table.users[rows] & (table.tells[rows] >= LEAST_UPDATING)][:STATEMENTS]
-    return chosen
+    stated = rows[table.users[rows] & (table.tells[rows] >= LEAST_UPDATING)][:STATEMENTS]
+    answer = rows[:1][~table.users[rows[:1]]]
+    return np.concatenate([answer, stated])
 
 
 def later_statements(

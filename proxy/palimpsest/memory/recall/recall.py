@@ -48,6 +48,7 @@ from palimpsest.memory.recall.eligibility import (
     first_of_equals,
     lost_passages,
     uncleared_passages,
+    without_copies,
     without_rejected,
 )
 from palimpsest.memory.recall.fresh_passages import EmbedAside, FreshPassages
@@ -297,6 +298,7 @@ class Recall:
         if chosen.floor is not None and asked.cosines is not None:
             eligible = eligible & (asked.cosines >= chosen.floor)
             query = replace(query, least_help=0.0)
+        eligible = without_copies(texts, table, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
