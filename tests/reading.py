@@ -117,6 +117,7 @@ def rules() -> Iterator[Rule]:
     )
     work = frozenset().union(*(of_module[f"palimpsest.core.work.{name}"] for name in ("account", "numbered", "rules")))
     yield Rule("account of work", _account, work)
+    yield Rule("account of a command", lambda text: _account(f"<command-name>{text}"), work)
     yield Rule("calls", _calls, of_module["palimpsest.core.work.calls"])
     yield Rule("numbered items", lambda text: items_of(text, frozenset({1})), work | {"1. a\n"})
 

@@ -159,7 +159,9 @@ async def test_a_request_that_asks_for_http_2_is_answered_in_http_1_with_its_bod
         for _ in range(2):
             await line.send(whole * 2 + LISTING)
             assert [(await line.message()).status for _ in range(3)] == [200, 200, 200]
-    assert [len(one.body) for one in upstream.requests] == [size, size, *([size, size, 0] * 2)]
+        await line.send(request(FILES, bytes(size), headers=[(b"connection", b"close")]) + LISTING)
+        assert (await line.message()).status == 200, "what follows the last request is not read"
+    assert [len(one.body) for one in upstream.requests] == [size, size, *([size, size, 0] * 2), size]
     assert all(one.names.isdisjoint({b"upgrade", b"connection", b"http2-settings"}) for one in upstream.requests)
 
 

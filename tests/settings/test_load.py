@@ -277,6 +277,7 @@ def test_an_alias_repeats_what_it_names(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("listen: [", "is not YAML"),
+        ("listen: 2024-13-45", "is not YAML"),
         ("- a\n- b", "must be a mapping of settings, is list"),
         ("log: {level: info}\nlisten: {port: 1}\nlog: {format: json}", "log is set twice"),
         (f"listen: {'[' * 5000}{']' * 5000}", "nested more than 50 deep"),

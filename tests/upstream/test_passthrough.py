@@ -63,6 +63,8 @@ async def sent(
         ("/api/v4", "/v1/chat/completions?a=b", b"/api/v4/chat/completions?a=b"),
         ("/v1/account/anthropic", "/v1/messages/count_tokens", b"/v1/account/anthropic/v1/messages/count_tokens"),
         ("/api/v2/v1", "/v1/models", b"/api/v2/v1/models"),
+        ("/accounts/v8f3aa", "/v1/models", b"/accounts/v8f3aa/v1/models"),
+        ("/v3", "/v1beta/models", b"/v3/v1beta/models"),
         ("/v1", "/", b"/"),
         ("/v1", "/v1/a%2fb/%C3%A9+c?x=%2F&y=a+b&&z=%zz&q=a?b", b"/v1/a%2fb/%C3%A9+c?x=%2F&y=a+b&&z=%zz&q=a?b"),
     ],

@@ -73,5 +73,5 @@ def test_a_chatgpt_login_is_taken_by_openai_and_by_whoever_is_told_to_take_it() 
 )
 def test_the_url_of_a_login_stands_in_place_of_v1(url: str, target: str, goes: str) -> None:
     whom, below = at_login(policy("http://a/v1", logins={"x": url}), "x", target)
-    assert str(_url(whom.url, below)) == goes
+    assert str(_url(whom.url, below, whom.api)) == goes
     assert at_login(policy("http://a/v1"), "", target) == (policy("http://a/v1"), target)

@@ -65,7 +65,7 @@ def _look(policy: Policy, seen: deque[MetricsSample]) -> Figures | str:
         return f"{address(policy.listen)} does not answer ({cause or type(cause).__name__}); --port names another one"
     if status != OK:
         return f"{address(policy.listen)}/metrics: {status}; set PALIMPSEST_ADMIN_TOKEN to the proxy's admin token"
-    seen.append(parse_metrics(text.decode(), time.monotonic()))
+    seen.append(parse_metrics(text.decode(errors="replace"), time.monotonic()))
     while len(seen) > 2 and seen[-1].at - seen[1].at >= SPAN_SECONDS:
         seen.popleft()
     return figures(seen[0], seen[-1])

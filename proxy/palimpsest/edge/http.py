@@ -92,6 +92,7 @@ class Connection(HttpToolsProtocol):
         while self._declined_at is not None:  # the parser skips the body of such a request: Java asks for h2c with one
             data, self._declined_at, self._is_declined = self._plain_head() + data[self._declined_at :], None, False
             self.parser = HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
             super().data_received(data)
         if self._is_in_head:
             self._head_bytes += len(data)

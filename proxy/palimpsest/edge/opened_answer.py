@@ -1,4 +1,4 @@
-"""Answers of the provider's that the proxy opens: it puts a compaction of its own in front."""
+"""Answers of the provider with a compaction of the proxy's own in front."""
 
 from __future__ import annotations
 

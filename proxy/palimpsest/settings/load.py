@@ -236,7 +236,7 @@ def _parsed(text: str, origin: str) -> Any:
     """What a YAML text holds."""
     try:
         return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as cause:
+    except (yaml.YAMLError, ValueError) as cause:  # a day that no month has, a number of 5,000 digits
         raise PolicyError(f"{origin}: is not YAML as settings take it: {' '.join(str(cause).split())}") from cause
 
 

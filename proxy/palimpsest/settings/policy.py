@@ -148,9 +148,9 @@ class UpstreamPolicy(_Part):
     name: str = Field("default", min_length=1, description="Name in the log and in error messages.")
     url: str = Field(
         "https://api.openai.com/v1",
-        description="Base URL, with or without /v1 at its end; one with another version in it, such as "
-        "https://generativelanguage.googleapis.com/v1beta/openai, is that of OpenAI's paths as it stands. With "
-        "litellm: its api_base, if it needs one.",
+        description="Base URL, with or without /v1 at its end; one that names another version, such as "
+        "https://generativelanguage.googleapis.com/v1beta/openai, is used as it is. With litellm: its api_base, if it "
+        "needs one.",
     )
     litellm: str = Field(
         "",
@@ -808,7 +808,7 @@ class GapsPolicy(_Part):
 
 
 class ServerPolicy(_Part):
-    """Another machine that keeps the memory of this proxy: two laptops, one memory."""
+    """Another machine that keeps the memory of this proxy, as for two laptops of one person."""
 
     url: str = Field(
         "",

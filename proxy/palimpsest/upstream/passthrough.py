@@ -160,7 +160,7 @@ class Passthrough:
         try:
             response = await self._session.request(
                 method,
-                _url(upstream.url, target),
+                _url(upstream.url, target, upstream.api),
                 headers=self._request_headers(upstream, headers, body),
                 data=_payload(body),
                 allow_redirects=False,
@@ -208,9 +208,9 @@ def _credential(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> lis
 
 
 @lru_cache(maxsize=512)  # clients ask for few targets, and taking a URL apart costs as much as parsing a short body
-def _url(base: str, target: str) -> URL:
+def _url(base: str, target: str, api: Api | None) -> URL:
     """See `joined`; what the client encoded stays encoded."""
-    return URL(joined(base, target), encoded=True)
+    return URL(joined(base, target, api), encoded=True)
 
 
 def _proxy(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> _ProxyArguments:

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from palimpsest.domain import Api, RawHeaders
 from palimpsest.settings.policy import LOGINS, UpstreamPolicy
 
-_VERSION = re.compile(r"/v\d\w*(/|$)")
+_VERSION = re.compile(r"/v\d+(?:(?:alpha|beta)\d*)?(?:/|$)")
+_FIRST_VERSION = re.compile(r"^/v1(?=[/?]|$)")
 _KNOWN_LOGINS = frozenset(header for logins in LOGINS.values() for header in logins)
 
 
@@ -42,22 +43,22 @@ def needs_model(upstreams: Sequence[UpstreamPolicy]) -> bool:
     return any(len(those) > 1 or any(u.models != ("*",) for u in those) for those in each)
 
 
-def joined(url: str, target: str) -> str:
+def joined(url: str, target: str, api: Api | None) -> str:
     """
-    A target of ours below a base URL: `/v1` is not doubled, and a version of the provider's own stands in its place.
+    The URL of a target below a base URL, which begins with `/v1` or names another version in its place.
 
-    As OpenAI's clients do it: Gemini's base URL ends in `/v1beta/openai`, others in `/v4` or `/v3`. Anthropic's always
-    add `/v1`.
+    As clients do it: Gemini's base URL for OpenAI's ends in `/v1beta/openai`, others in `/v4` or `/v3`; Anthropic's
+    always add `/v1`.
     """
     url = url.rstrip("/")
-    if has_version(url) and not target.startswith("/v1/messages"):
-        target = target.removeprefix("/v1")
+    if has_version(url) and api is not Api.ANTHROPIC and not target.startswith("/v1/messages"):
+        target = _FIRST_VERSION.sub("", target)
     return url.removesuffix("/v1") + target
 
 
 def has_version(url: str) -> bool:
     """Whether a base URL names the version of the provider's API, another one than `/v1` at its end."""
-    return not url.endswith("/v1") and _VERSION.search(urlsplit(url).path) is not None
+    return not url.rstrip("/").endswith("/v1") and _VERSION.search(urlsplit(url).path) is not None
 
 
 def login_headers(upstreams: Sequence[UpstreamPolicy]) -> frozenset[bytes]:

@@ -55,6 +55,8 @@ def test_of_what_is_not_called_the_users_own_only_what_is_near_comes() -> None:
         ("Please mail Ann.", ["Ann"]),
         ("What can I cook for my sister, Ann?", ["Ann"]),
         ("Dinner with my daughter, Ann!", ["Ann"]),
+        ("About Ann, what does she eat?", ["Ann"]),
+        ("In Berlin, where did I stay?", ["Berlin"]),
         ("Ask Ann.", ["Ann"]),
         ("Is this place OK for Ann?", ["Ann"]),
         ("Hey Ann, what does Bob eat?", ["Bob"]),

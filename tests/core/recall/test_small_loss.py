@@ -110,8 +110,9 @@ def test_questions_that_anybody_could_ask_do_not_come_back_with_what_was_told() 
     talk = (
         *("Our cat Momo is 14.", "A fine age.", "How long do cats sleep?", "Between 12 and 16 hours."),
         *("How much may my cat eat?", "50 grams.", "Write a plan for the week.", "Monday: fish ..."),
+        *("What did Dr. Okafor prescribe?", "Drops."),
     )
-    shown = replace(passage_table(talk, users=[0, 2, 4, 6]), asks=np.isin(np.arange(len(talk)), [2, 4]))
+    shown = replace(passage_table(talk, users=[0, 2, 4, 6, 8]), asks=np.isin(np.arange(len(talk)), [2, 4, 8]))
     said = dict(enumerate(talk))
-    assert without_general(shown, np.arange(len(talk)), said).tolist() == [0, 1, 4, 5, 6, 7]
+    assert without_general(shown, np.arange(len(talk)), said).tolist() == [0, 1, 4, 5, 6, 7, 8, 9]
     assert without_general(shown, np.array([2, 3]), said).tolist() == []

@@ -309,6 +309,13 @@ def test_json_that_a_tool_returns_is_told_field_by_field() -> None:
     assert excerpts("tool", result) == ["date: 1990-05-24", "mia_li_36"]
 
 
+def test_a_name_of_json_with_a_bracket_is_not_told_without_it() -> None:
+    assert excerpts("tool", json.dumps({"src/[id].tsx": {"lines": 4021, "size": 77120}})) == [
+        "lines: 4021",
+        "size: 77120",
+    ]
+
+
 def test_the_fields_of_a_short_record_stay_together_as_they_tell_what_each_other_is_of() -> None:
     flights = [{"from": "LAS", "flight": "HAT080", "price": 1138}, {"from": "DEN", "flight": "HAT076", "price": 1112}]
     cards = {"card_4421486": {"amount": 2500, "source": "certificate"}}

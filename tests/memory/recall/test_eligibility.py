@@ -60,17 +60,14 @@ DEPLOY = "Give me the command to deploy."
 @pytest.mark.parametrize(
     ("text", "request_text"),
     [
-        ("Please give me the command to deploy, thanks!", DEPLOY),
         (DEPLOY, "Please: give me the command to deploy."),
-        ("[10:32] Give me the command to deploy.", "[11:05] Give me the command to deploy."),
-        ("When does the shop launch? Thanks.", "When does the shop launch?"),
+        (DEPLOY, "Give me the command to deploy, thanks!"),
+        ("When does the shop launch?", "When does the shop launch? Thanks."),
         ("When does it launch?", "When does the new shop launch, and where does it?"),
-        ("Schreib die Zeile für den Port, danke.", "Schreib die Zeile für den Port."),
+        ("Schreib die Zeile für den Port.", "Schreib die Zeile für den Port, danke."),
     ],
 )
-def test_who_makes_the_same_request_politely_or_with_other_numbers_only_repeats_it(
-    text: str, request_text: str
-) -> None:
+def test_who_makes_the_same_request_less_politely_only_repeats_it(text: str, request_text: str) -> None:
     assert repeats(text, request_text)
 
 
@@ -81,6 +78,10 @@ def test_who_makes_the_same_request_politely_or_with_other_numbers_only_repeats_
         ("Allergic to cashews.", "Tell me whether I am allergic to cashews."),
         ("Deploy to staging first.", "Deploy to staging."),
         ("Do not deploy to staging.", "Deploy to staging."),
+        ("Never deploy to staging.", "Deploy to staging."),
+        ("We use Redis for the cache.", "Use Redis for the cache."),
+        ("Size 43.5", "Do I wear size 43.5 or 44?"),
+        ("Port 5433", "Port 5432"),
         ("Give me the command to deploy, it is ship.sh now.", DEPLOY),
         ("When does the shop launch? On 3 March?", "When does the shop launch?"),
         ("The port is 9240.", "Write the line for the port."),

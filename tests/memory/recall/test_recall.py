@@ -740,11 +740,22 @@ async def test_an_earlier_copy_of_a_request_does_not_take_the_place_of_what_answ
     recall: Recall, past: Past
 ) -> None:
     request = "Write the line for the port of the dev database."
-    said = await past.say(PORT, "Good.", *TALK, f"{request} Thanks.", "Here it is.", *("So.", "Yes.") * 20)
+    said = await past.say(PORT, "Good.", *TALK, request, "Here it is.", *("So.", "Yes.") * 20)
     await past.index()
     await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
-    recalled = await recall.recall(ask(request, frozenset(said)), 10)
-    assert texts(recalled)[0] == PORT and f"{request} Thanks." not in texts(recalled)
+    recalled = await recall.recall(ask(f"{request} Thanks.", frozenset(said)), 10)
+    assert texts(recalled)[0] == PORT and request not in texts(recalled)
+
+
+async def test_what_a_user_forbade_or_told_comes_to_a_request_for_it_or_a_search_with_the_same_words(
+    recall: Recall, past: Past
+) -> None:
+    ban, statement = "Never deploy to staging on Fridays.", "My sister Clara is allergic to cashews."
+    said = await past.say(ban, "Good.", statement, "Good.", *TALK, *("So.", "Yes.") * 20)
+    await past.index()
+    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    assert ban in texts(await recall.recall(ask("Deploy to staging on Fridays.", frozenset(said)), 10))
+    assert statement in texts(await recall.recall(ask(statement, frozenset(said)), 10))
 
 
 async def test_what_was_said_before_a_statement_or_about_something_else_does_not_come_with_it(

@@ -55,9 +55,10 @@ def known_things(text: str) -> list[Thing]:
         return []
     code, said = language(text), spoken_words(text)
     found = [(named, True, False) for named in described_things(said, code, POSSESSIVES[code])]
+    spoken_to = addressed(text)
     if len(text) <= LONG_CHARS:  # a longer request brings along what it speaks of
         found += [(named, False, False) for named in described_things(said, code, ARTICLES[code])]
-        found += [((name,), False, True) for name in names(text) if name not in addressed(text)]
+        found += [((name,), False, True) for name in names(text) if name not in spoken_to]
     return [
         Thing({word: _terms({word, *(kin(word, code) if is_own else ())}, code) for word in named}, is_own, is_name)
         for named, is_own, is_name in found
@@ -66,7 +67,13 @@ def known_things(text: str) -> list[Thing]:
 
 def addressed(text: str) -> set[str]:
     """The names that a text calls somebody by: it speaks to them, and mostly not of them."""
-    return {name for opening, name in _ADDRESSED.findall(text) if read_utterance(opening).is_small_talk}
+    return {name for opening, name in _ADDRESSED.findall(text) if _greets(opening)}
+
+
+def _greets(opening: str) -> bool:
+    """Whether words only greet, thank or agree, and end in none that leads to a name, as "in" and "I'm" do."""
+    last = opening.split()[-1:]
+    return read_utterance(opening).is_small_talk and not any(read_utterance(word).function_share for word in last)
 
 
 def told_of(table: PassageTable, thing: Thing, found: Mapping[str, Rows], eligible: Bools, asked: QueryMatches) -> Rows:

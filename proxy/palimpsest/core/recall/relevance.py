@@ -3,8 +3,8 @@ The probability that a passage answers a question, and that memory helps with it
 
 Two logistic regressions over signals of the question, of a passage, and of how far it is ahead of the next best: how
 near it is, how much of the question it covers, and how people ask who refer to something they told. None of them is of
-the scope as a whole, its size or its average: whoever has a large archive asks no other questions for that. But where a
-conversation lost something, it is asked for more often than what was said elsewhere, however much that is.
+the scope as a whole, its size or its average: whoever has a large archive asks no other questions for that. But what
+the conversation itself lost is asked for more often than what was said elsewhere, however much that is.
 Rank lists always have a first place; relevance does not. Who packs a block takes a passage in while its probability is
 worth its length, so that size follows confidence, and says nothing where no passage is.
 

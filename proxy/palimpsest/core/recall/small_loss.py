@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from palimpsest.core.archive.chunking import names
 from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows
 from palimpsest.core.recall.utterance import ENGLISH, is_telling, read_utterance
 
@@ -49,7 +50,7 @@ def small_loss(table: PassageTable, lost: Bools, untold: Bools, asked: QueryMatc
 
 def without_general(table: PassageTable, rows: Rows, said: Mapping[int, str]) -> Rows:
     """
-    The rows without the user's questions that speak of nothing of his own, and without their answers.
+    The rows without the user's questions that speak of nothing of his own and name nothing, and without their answers.
 
     Anybody could ask those, and they can be asked again: "How long do cats sleep?"
 
@@ -61,7 +62,8 @@ def without_general(table: PassageTable, rows: Rows, said: Mapping[int, str]) ->
     is_general = False
     for row in rows.tolist():
         if table.users[row]:
-            is_general = bool(table.asks[row]) and not read_utterance(said.get(row, "")).own
+            text = said.get(row, "")
+            is_general = bool(table.asks[row]) and not (read_utterance(text).own or names(text))
         if not is_general:
             kept.append(row)
     return np.array(kept, np.int64)

@@ -38,7 +38,7 @@ _CALLED = re.compile(r"\b(?:(?:is|are|was) (?:called|named)|heißt|s'appelle|se 
 
 
 def statements(table: PassageTable, best: RankedRows) -> Rows:
-    """The first rows that are a user's statements, and before them the first of all: an answer may be out of date."""
+    """The rows that are looked up once more: the first of all if it is an answer, and the user's first statements."""
     rows = best.rows
     stated = rows[table.users[rows] & (table.tells[rows] >= LEAST_UPDATING)][:STATEMENTS]
     answer = rows[:1][~table.users[rows[:1]]]

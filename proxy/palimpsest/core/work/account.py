@@ -80,16 +80,16 @@ _ENVELOPE = re.compile(  # ids, states and counts that clients put around the re
     re.MULTILINE,
 )
 PREFIX = re.compile(r"^(?:\s*<([\w-]+)>.*?</\1>)+\s*", re.DOTALL)
-_TYPED = re.compile(r"<command-(?:name|args)>\s*(.*?)\s*</command-", re.DOTALL)
+_TYPED = re.compile(r"<command-(?:name|args)>([^<]*)")
 _COMMAND_TAGS, _RESULT_TAG = ("<command-name>", "<command-message>"), "<local-command-std"  # of Claude Code
 _JSON_FIELD = re.compile(  # where a field begins that is not the first text of its list
     r'[\]}]{0,9}(?:, ?|(?<=: )\{|(?<=[\[{]))[\[{]{0,9}(?="[^"\n]{1,80}" ?:)'
 )
 _JSON_RECORD = re.compile(  # with the names that it stands under: its fields tell what each other is of
-    rf'((?:"[^"\n]{{1,80}}" ?: ?[\[{{]{{0,2}}){{0,2}}\{{"[^{{}}\[\]\n]{{1,{LINE_CHARS}}}\}})'
+    rf'((?:"[^"\n]{{1,80}}" ?: ?[\[{{]{{0,2}}){{0,2}}\{{"[^{{}}\[\]\n]{{1,{LINE_CHARS}}}\}})(?= ?[,\]}}]|\s*$)'
 )
-_JSON_OPENS = re.compile(r"[\[{]")
-_JSON_TEXT = re.compile(r'"([^"\\\n,{}\[\]]{1,80})"')
+_JSON_OPENS = re.compile(r'[\[{]+(?=")')
+_JSON_TEXT = re.compile(r'"(?:([^"\\\n,{}\[\]]{1,80})"|(?:[^"\\\n]|\\.)*")')  # a short one, or any
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")
 _MOVES = re.compile(r"^(?:cd [^&;|\n]+(?:&&|;|\n)\s*)+")
 _FILTERS = re.compile(  # at the end of a command: how much of what it prints is shown
@@ -248,7 +248,7 @@ def command_of(lost: Sequence[LostMessage], at: int) -> str:
         return ""
     behind = PREFIX.sub("", named)
     is_text = bool(behind) if named_in == at else not behind and not lost[at].text.startswith("<")
-    return " ".join(filter(None, _TYPED.findall(named))) if is_text else ""
+    return " ".join(" ".join(_TYPED.findall(named)).split()) if is_text else ""
 
 
 def _finished(one: CallOutcome, at: int, result: str) -> CallOutcome:
@@ -421,7 +421,7 @@ def _lines_of_json(result: str) -> str:
         "\n" + _JSON_OPENS.sub("", part[:-1]) + "\n" if at % 2 else _JSON_FIELD.sub("\n", part)
         for at, part in enumerate(parts)
     ]
-    return _JSON_TEXT.sub(r"\1", "".join(lines))
+    return _JSON_TEXT.sub(lambda text: text[1] or text[0], "".join(lines))
 
 
 def _short(command: str) -> str:

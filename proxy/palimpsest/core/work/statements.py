@@ -23,8 +23,8 @@ _VALUE = re.compile(  # a word, a number or several, and a unit
     rf"(\d(?:[\d.,]*\d)?(?:(?:, | and | or | to )\d(?:[\d.,]*\d)?)*)({_UNIT})?(?![\w/:-])"
 )
 _SET = re.compile(  # what has a value that is chosen, and no unit
-    r"(?i)(?:port|version|limit|timeout|max\w*|min(?!us|imal|ute)\w*|threshold|budget|day|retr(?:y|ies)|attempts|workers|batch|issue"
-    r"|ticket|release|build|python|node|year|room|page|status)$"
+    r"(?i)(?:port|version|limit|timeout|max\w*|min(?!us|imal|ute)\w*|threshold|budget|day|retr(?:y|ies)|attempts|workers|batch"
+    r"|issue|ticket|release|build|python|node|year|room|page|status)$"
 )
 PLACES = frozenset({"first", "last", "next", "top"})  # what a number of lines or bytes is counted from
 _MEASURED = re.compile(r"\d\.\d+ ?(?:[mµn]?s|sec(?:ond)?s?)$")  # how long something took

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows, sum_term_weights
+from palimpsest.core.recall.small_loss import LEAST_TELLING
 from palimpsest.core.recall.utterance import QUESTION_MARKS, read_utterance, words
 from palimpsest.domain import Query
 from palimpsest.store.search.passages import PassageTexts
@@ -15,9 +15,7 @@ from palimpsest.store.search.passages import PassageTexts
 LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, and need not be looked at
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
 REPEAT_SECONDS = 3600.0  # within which a message that is sent again is another attempt at its answer
-LONGEST_COPY = 1.5  # times as long as the request: it may say "please"
 MOST_COPIES = 16  # of a request, whose texts are read
-_NUMBER = re.compile(r"\d+")
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 
 
@@ -81,28 +79,32 @@ def lost_passages(table: PassageTable, query: Query, own: int) -> Bools:
 
 
 def without_copies(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
-    """Which eligible passages do more than make the same request, as what only does that is the likest of all."""
+    """The eligible passages without earlier copies of the request, which would rank first and answer nothing."""
     terms = len(asked.found) + len(asked.absent)
     held = sum_term_weights(asked.found, dict.fromkeys(asked.found, 1.0), len(table))
-    is_alike = (2 * held > terms) & (table.lengths <= LONGEST_COPY * len(asked.text))
-    rows = np.flatnonzero(eligible & table.users & is_alike)[-MOST_COPIES:]
+    is_alike = (2 * held > terms) & (table.lengths <= len(asked.text))
+    is_request = table.users & ~table.wishes & (table.asks | (table.tells < LEAST_TELLING))
+    rows = np.flatnonzero(eligible & is_request & is_alike)[-MOST_COPIES:]
     copies = [id for id, _, _, _, text, *_ in texts.of(table.ids[rows].tolist()) if repeats(text, asked.text)]
     return eligible & ~among(table.ids, copies) if copies else eligible
 
 
 def repeats(text: str, request: str) -> bool:
-    """Whether a text is the same request, but for thanks and numbers; "We use Redis" is no copy of "Do we use it?"."""
-    said, requested = (words(_NUMBER.sub("0", one)) for one in (text, request))
+    """
+    Whether a text is the same request and adds no word: "Never deploy" is no copy of "Deploy".
+
+    What is no question says as much as the request, but for its thanks: "Size 43" is no copy of "Do I wear size 43?"
+    """
+    said, requested = set(words(text)), set(words(request))
     asks, is_question = (any(mark in one for mark in QUESTION_MARKS) for one in (text, request))
-    is_request = asks or (not is_question and _says_nothing_beyond(requested, said))
-    return is_request and _says_nothing_beyond(said, requested)
+    politeness = " ".join(sorted(requested - said))
+    return said <= requested and (asks or (not is_question and (not politeness or _is_polite(politeness))))
 
 
-def _says_nothing_beyond(said: Sequence[str], other: Collection[str]) -> bool:
-    """Whether words that others lack are small talk, of which "not" is none."""
-    more = [word for word in said if word not in other]
-    read = read_utterance(" ".join(more))
-    return not more or (read.is_small_talk and not read.function_share)
+def _is_polite(more: str) -> bool:
+    """Whether words are small talk, of which "not" is none."""
+    read = read_utterance(more)
+    return read.is_small_talk and not read.function_share
 
 
 def first_of_equals(table: PassageTable, rows: Rows, count: int) -> Rows:

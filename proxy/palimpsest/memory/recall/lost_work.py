@@ -99,7 +99,8 @@ def _long_request(read: Sequence[LostMessage], newest_visible: int, query: Query
     said = [one.text for one in read if one.role == "user"]
     lost = [] if query.named is None or is_machine(said) else read[::-1]
     for place in reversed(range(len(lost))):
-        one, command = lost[place], command_of(lost, place)
+        one = lost[place]
+        command = command_of(lost, place) if len(one.text) > TYPED_CHARS else ""
         typed = human_text(one.text, Asides()) if one.role == "user" else ""
         text = command or " ".join(PREFIX.sub("", typed).split())
         is_long = len(text) > TYPED_CHARS and text[0] != "<"

@@ -309,7 +309,7 @@ class Recall:
         reason = f"helps with a probability of {helps:.2f}; {query.least_help:.2f} is required"
         if judged is None:
             reason = "no passage is similar, and none has a word of the question"
-        reason += "; all that was lost is little, and comes" if len(whole) else ""
+        reason += "; what was lost is little, and comes" if len(whole) else ""
         if once is None or judged is None or helps < query.least_help:
             known = told_of_known_things(ask, scope, texts, table, eligible, asked)
             if len(known):
