@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from palimpsest.core.archive.chunking import query_terms
-from palimpsest.domain import Json
+from palimpsest.domain import HeadFlag, Json
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Vectors
 from palimpsest.store.engine import Ask, Row
@@ -76,6 +76,10 @@ class Past:
         """Give everything a vector that has none."""
         while waiting := await self._derived.claim(100, "w", LEASE_SECONDS, model):
             await self._derived.save_vectors(model, {w.memory: meaning(w.text) for w in waiting})
+
+    async def mark_users(self) -> None:
+        """Mark all that the user said as a person's words."""
+        await self.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
 
     async def forget(self, memories: Sequence[int]) -> None:
         """Remove memories as deletion does."""

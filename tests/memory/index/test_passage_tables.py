@@ -171,7 +171,7 @@ async def test_neighbours_are_those_of_the_same_conversation(past: Past) -> None
 
 async def test_a_label_in_front_of_a_statement_names_no_speaker_where_other_messages_have_none(past: Past) -> None:
     await past.say("The review is on Monday.", "Noted.", "Update: the review was moved.", "Ann: Hello.", "Fine.")
-    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    await past.mark_users()
     table = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
     assert not table.names and not table.speakers.any()
     assert table.users.tolist() == [True, False, True, False, True]
@@ -191,7 +191,7 @@ async def test_table_tells_who_speaks_and_what_asks_and_what_mattered(past: Past
 async def test_a_user_counts_as_such_where_the_text_names_nobody_else(past: Past) -> None:
     await past.say("I moved to Lyon.", "Lyon is a city in France.")
     await past.say("Ann: I moved too.", conversation="c-2")
-    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    await past.mark_users()
     table = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past, Reach.TENANT))
     assert table.users.tolist() == [True, False, False]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.core.recall.ranking import Recipe
-from palimpsest.domain import BlockKind, Event, Generosity, HeadFlag, Json, Plan, Query, Reach, Recalled, Teller
+from palimpsest.domain import BlockKind, Event, Generosity, Json, Plan, Query, Reach, Recalled, Teller
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.recall import CLEARED_SECONDS, Recall
@@ -649,7 +649,7 @@ async def test_what_a_request_calls_the_users_own_comes_with_what_shares_its_nam
     told = ("My daughter is called Mila, she just started school.", "Mila has a peanut allergy, we cook without.")
     said = await past.say(*chain.from_iterable((one, "I will keep that in mind.") for one in (*told, TALK[0])))
     await past.index()
-    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    await past.mark_users()
     thai, anybodys = "What Thai dish could I cook for my daughter?", "What Thai dish could anybody cook for dinner?"
     query = ask(thai, frozenset(said), least_help=1.0)
     mine, others = await recall.recall(query, 10), await recall.recall(replace(query, text=anybodys), 10)
@@ -662,7 +662,7 @@ async def test_what_the_user_told_of_a_relative_by_another_name_comes_where_the_
 ) -> None:
     said = await past.say("Dad's pacemaker was fitted in 2019.", "I will keep that in mind.", TALK[0], "Nice.")
     await past.index()
-    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    await past.mark_users()
     query = ask("Could my father go through the metal detector?", frozenset(said), least_help=1.0)
     assert texts(await recall.recall(query, 10)) == ["Dad's pacemaker was fitted in 2019."]
     assert texts(await recall.recall(replace(query, text="Could my aunt go through the metal detector?"), 10)) == []
@@ -714,7 +714,7 @@ MOVED = "We moved our dev database from port 5432 to 5433 on the machine heron."
 async def test_with_a_statement_comes_what_the_user_said_later_about_the_same_thing(recall: Recall, past: Past) -> None:
     said = frozenset(await past.say(PORT, "Good.", *TALK, MOVED, "Good.", *(f"The weather is {n}." for n in range(30))))
     await past.index()
-    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    await past.mark_users()
     recalled = await recall.recall(ask("On which machine is the Postgres database?", said), 10)
     told = texts(recalled)
     assert told[:2] == [PORT, MOVED]
@@ -729,7 +729,7 @@ async def test_with_an_answer_comes_what_the_user_said_since_then_about_the_same
     which = "Which port has the dev database Postgres?"
     said = await past.say(which, answer, *TALK, MOVED, "Good.", *(f"The weather is {n}." for n in range(30)))
     await past.index()
-    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    await past.mark_users()
     recalled = await recall.recall(ask(f"{which} Thanks.", frozenset(said)), 10)
     assert texts(recalled)[:2] == [answer, MOVED] and which not in texts(recalled)
     stale, update = recalled.candidates[:2]
@@ -742,7 +742,7 @@ async def test_an_earlier_copy_of_a_request_does_not_take_the_place_of_what_answ
     request = "Write the line for the port of the dev database."
     said = await past.say(PORT, "Good.", *TALK, request, "Here it is.", *("So.", "Yes.") * 20)
     await past.index()
-    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    await past.mark_users()
     recalled = await recall.recall(ask(f"{request} Thanks.", frozenset(said)), 10)
     assert texts(recalled)[0] == PORT and request not in texts(recalled)
 
@@ -753,7 +753,7 @@ async def test_what_a_user_forbade_or_told_comes_to_a_request_for_it_or_a_search
     ban, statement = "Never deploy to staging on Fridays.", "My sister Clara is allergic to cashews."
     said = await past.say(ban, "Good.", statement, "Good.", *TALK, *("So.", "Yes.") * 20)
     await past.index()
-    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    await past.mark_users()
     assert ban in texts(await recall.recall(ask("Deploy to staging on Fridays.", frozenset(said)), 10))
     assert statement in texts(await recall.recall(ask(statement, frozenset(said)), 10))
 
@@ -763,7 +763,7 @@ async def test_what_was_said_before_a_statement_or_about_something_else_does_not
 ) -> None:
     said = frozenset(await past.say(PORT, "Good.", *TALK, MOVED, "Good."))
     await past.index()
-    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    await past.mark_users()
     recalled = await recall.recall(ask("Why was the dev database moved to 5433?", said), 10)
     assert texts(recalled)[0] == MOVED
     assert not any(candidate.signals.get("update", (0, 0.0))[1] for candidate in recalled.candidates)

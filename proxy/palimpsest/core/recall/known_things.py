@@ -55,8 +55,8 @@ def known_things(text: str) -> list[Thing]:
         return []
     code, said = language(text), spoken_words(text)
     found = [(named, True, False) for named in described_things(said, code, POSSESSIVES[code])]
-    spoken_to = addressed(text)
     if len(text) <= LONG_CHARS:  # a longer request brings along what it speaks of
+        spoken_to = addressed(text)
         found += [(named, False, False) for named in described_things(said, code, ARTICLES[code])]
         found += [((name,), False, True) for name in names(text) if name not in spoken_to]
     return [

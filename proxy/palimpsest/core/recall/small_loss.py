@@ -4,6 +4,7 @@ Small losses: what a conversation has lost, given back whole while it is little.
 A request often needs what it does not ask for: "Can I take ibuprofen?" of somebody who told of weak kidneys. No word or
 meaning leads from the one to the other. But where all that was lost is shorter than an ordinary block, nothing has to
 be found: the conversation gets it back as a whole, once, and keeps it as long as the block's message is in the request.
+Only general questions do not come, nor their answers: they can be asked again.
 Where more was lost, but the user told little, what he told comes in the same way.
 """
 

@@ -220,13 +220,16 @@ def is_telling(text: str) -> bool:
     return informativeness(text) >= LEAST_SURELY_TELLING
 
 
+def has_question(text: str) -> bool:
+    """Whether a text has a question mark anywhere."""
+    return any(mark in text for mark in QUESTION_MARKS)
+
+
 def says_nothing(text: str) -> bool:
     """Whether a text is small talk, or only agrees to go on: "Yes, please proceed with the upgrade"."""
     said = read_utterance(text)
     agrees = said.go_on > 0 and said.small_share >= LEAST_AGREEING
-    return said.is_small_talk or (
-        agrees and not _DIGIT.search(text) and not any(mark in text for mark in QUESTION_MARKS)
-    )
+    return said.is_small_talk or (agrees and not _DIGIT.search(text) and not has_question(text))
 
 
 def question_form(text: str) -> tuple[float, ...]:

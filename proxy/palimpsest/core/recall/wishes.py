@@ -18,9 +18,9 @@ from palimpsest.core.recall import wish_words
 from palimpsest.core.recall.utterance import (
     ENGLISH,
     OWN,
-    QUESTION_MARKS,
     STATEMENT_CHARS,
     Utterance,
+    has_question,
     read_utterance,
     words,
 )
@@ -177,7 +177,7 @@ def form(text: str) -> dict[str, float]:
         "brief": of.words < BRIEF_WORDS,
         "own": of.own > 0,
         "opens_own": of.opens & OWN > 0,
-        "asks": any(mark in text for mark in QUESTION_MARKS),
+        "asks": has_question(text),
         "digit": bool(re.search(r"\d", text)),
         "lines": "\n" in text,
     }

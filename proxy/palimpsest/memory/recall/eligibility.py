@@ -8,8 +8,9 @@ import numpy as np
 
 from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows, sum_term_weights
 from palimpsest.core.recall.small_loss import LEAST_TELLING
-from palimpsest.core.recall.utterance import QUESTION_MARKS, read_utterance, words
+from palimpsest.core.recall.utterance import has_question, read_utterance, words
 from palimpsest.domain import Query
+from palimpsest.memory.recall.updates import texts_of
 from palimpsest.store.search.passages import PassageTexts
 
 LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, and need not be looked at
@@ -85,8 +86,9 @@ def without_copies(texts: PassageTexts, table: PassageTable, eligible: Bools, as
     is_alike = (2 * held > terms) & (table.lengths <= len(asked.text))
     is_request = table.users & ~table.wishes & (table.asks | (table.tells < LEAST_TELLING))
     rows = np.flatnonzero(eligible & is_request & is_alike)[-MOST_COPIES:]
-    copies = [id for id, _, _, _, text, *_ in texts.of(table.ids[rows].tolist()) if repeats(text, asked.text)]
-    return eligible & ~among(table.ids, copies) if copies else eligible
+    kept = eligible.copy()
+    kept[[row for row, text in texts_of(texts, table, rows).items() if repeats(text, asked.text)]] = False
+    return kept
 
 
 def repeats(text: str, request: str) -> bool:
@@ -96,7 +98,7 @@ def repeats(text: str, request: str) -> bool:
     What is no question says as much as the request, but for its thanks: "Size 43" is no copy of "Do I wear size 43?"
     """
     said, requested = set(words(text)), set(words(request))
-    asks, is_question = (any(mark in one for mark in QUESTION_MARKS) for one in (text, request))
+    asks, is_question = has_question(text), has_question(request)
     politeness = " ".join(sorted(requested - said))
     return said <= requested and (asks or (not is_question and (not politeness or _is_polite(politeness))))
 

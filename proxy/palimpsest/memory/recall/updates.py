@@ -31,8 +31,8 @@ def with_related(
     asked: QueryMatches,
 ) -> RankedRows:
     """
-    A ranking with what was said of the same thing inserted behind each statement, equally probable: its newest update,
-    and the statements that share a rare name with it; and behind all what the user said next.
+    A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
+    probable: the newest update, and what shares a rare name with it; and behind all what the user said next.
     """
     stated = texts_of(texts, table, updates.statements(table, best))
     said = {row: query_terms(text) for row, text in stated.items()}
