@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -12,7 +13,7 @@ from shutil import which
 
 import pytest
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.memory.embedding.fetch import HUB_SHA256, routes
+from palimpsest.memory.embedding.fetch import HUB_SHA256, folder_bytes, routes
 from palimpsest.settings.embedding_models import DEFAULT
 
 
@@ -52,3 +53,19 @@ def test_a_model_of_the_hub_that_is_not_the_known_one_is_not_used(hub: tuple[str
     _, fetch = routes(DEFAULT, url)[0]
     with pytest.raises(MemoryFault, match=r"model hub: tokenizer\.json has an unexpected checksum"):
         fetch(tmp_path / "workshop", lambda text: None)
+
+
+def test_what_vanishes_while_it_is_counted_is_no_fault(tmp_path: Path) -> None:
+    def come_and_go() -> None:
+        while not done.is_set():
+            (tmp_path / "pip" / "unpacked" / "wheel").mkdir(parents=True)
+            shutil.rmtree(tmp_path / "pip")
+
+    (tmp_path / "kept").write_bytes(b"1234")
+    done = threading.Event()
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    counted = {folder_bytes(tmp_path) for _ in range(2000)}
+    done.set()
+    thread.join()
+    assert counted == {4}

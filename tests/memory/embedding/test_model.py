@@ -103,7 +103,7 @@ def test_only_our_own_copy_is_ever_removed(tmp_path: Path) -> None:
 def test_two_processes_that_fetch_at_once_both_get_the_whole_model(model_folder: Path, tmp_path: Path) -> None:
     both = [start_install(tmp_path) for _ in range(2)]
     said = [process.communicate() for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
+    assert [process.returncode for process in both] == [0, 0], str(said)
     place = cache_folder(ModelPolicy(cache=tmp_path))
     assert [out for out, _ in said] == [str(place)] * 2
     assert [path.name for path in place.parent.iterdir()] == [place.name]  # nothing half-made stays behind

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from urllib.request import urlopen
@@ -150,7 +151,7 @@ def run(
         ) as process:
             try:
                 while process.poll() is None:
-                    report(f"{doing}: {_size(workshop) // MEGABYTE} MB")
+                    report(f"{doing}: {folder_bytes(workshop) // MEGABYTE} MB")
                     if monotonic() > deadline:
                         raise TimeoutError(f"{doing}: not done after {most_seconds:.0f} s")
                     try:
@@ -165,12 +166,11 @@ def run(
             raise MemoryFault(f"{doing}: {last[:300]}")
 
 
-def _size(folder: Path) -> int:
-    """Bytes below a folder; files may vanish meanwhile."""
+def folder_bytes(folder: Path) -> int:
+    """Bytes below a folder; files and folders may vanish meanwhile."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.lstat().st_size  # not that of what a link leads to, which is counted, too
-        except FileNotFoundError:
-            continue
+    for parent, _, names in os.walk(folder):  # leaves out a folder that is gone, which `rglob` raises
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(parent, name).lstat().st_size  # not that of what a link leads to, which is counted, too
     return total
