@@ -81,6 +81,7 @@ from palimpsest.domain.overflow import Cut, NewCut, Omission, Trim
 from palimpsest.domain.persistent_list import PersistentList
 from palimpsest.domain.requests import (
     REQUEST_HEADER,
+    TOOL_ROLES,
     Api,
     Chat,
     Completion,

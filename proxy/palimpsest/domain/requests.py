@@ -36,6 +36,10 @@ class ToolCall:
     arguments: str
 
 
+TOOL_ROLES = ("tool", "function")
+"""Of messages that say what a tool returned."""
+
+
 @frozen
 class Message:
     """

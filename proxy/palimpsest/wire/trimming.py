@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from palimpsest.domain import Chat, Json, Message, Trim
+from palimpsest.domain import TOOL_ROLES, Chat, Json, Message, Trim
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.ports import Wire
 from palimpsest.wire.json_scan import skip_space, walk
@@ -90,7 +90,7 @@ def limited(body: bytes, reply_tokens: int) -> bytes:
 
 def stub_chars(message: Message) -> int:
     """Characters that a stub takes away from a message; 0: it is none that may become one, or too short for it."""
-    if message.role in ("tool", "function"):
+    if message.role in TOOL_ROLES:
         chars = len(message.text) - len(STUB)
         return chars if chars >= LEAST_CHARS and _has_result(message.raw) else 0
     if message.role != "assistant" or not message.calls or thinks(message.raw):
@@ -100,7 +100,7 @@ def stub_chars(message: Message) -> int:
 
 def clip_chars(message: Message) -> int:
     """Characters of a result that may be shortened; 0: it is none, or holds more than text."""
-    is_text = message.role in ("tool", "function") and not message.media and _has_result(message.raw)
+    is_text = message.role in TOOL_ROLES and not message.media and _has_result(message.raw)
     return len(message.text) if is_text else 0
 
 
@@ -140,7 +140,7 @@ def _shortened(element: Json, answered: Mapping[str, int]) -> Json:
         answered: characters that stay of results, by ids of their calls; 0: a stub.
     """
     role, kind, content = element.get("role"), text_of(element.get("type")), element.get("content")
-    if role in ("tool", "function"):
+    if role in TOOL_ROLES:
         return {**element, "content": _result(content, *answered.values())}
     if kind in _RESULTS:
         output = element.get("output")

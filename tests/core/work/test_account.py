@@ -306,7 +306,11 @@ def test_a_stretch_begins_and_ends_with_what_tells_something(said: str, told_of_
 
 def test_json_that_a_tool_returns_is_told_field_by_field() -> None:
     result = json.dumps({"date": "1990-05-24", "holder": "mia_li_36", "about": "x" * LINE_CHARS})
-    assert excerpts("tool", result) == ["date: 1990-05-24", "mia_li_36"]
+    assert excerpts("tool", result) == ["date: 1990-05-24", "holder: mia_li_36"]
+
+
+def test_a_short_value_is_told_whole() -> None:
+    assert excerpts("tool", json.dumps({"address2": "Suite 217", "zip": "x" * LINE_CHARS})) == ["address2: Suite 217"]
 
 
 def test_a_name_of_json_with_a_bracket_is_not_told_without_it() -> None:

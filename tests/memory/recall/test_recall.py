@@ -181,6 +181,15 @@ async def test_what_a_replayed_block_carries_does_not_come_again(recall: Recall,
     assert TALK[0] not in texts(recalled)
 
 
+async def test_what_a_visible_message_quotes_of_another_does_not_come_and_the_rest_does(
+    recall: Recall, lost: frozenset[int]
+) -> None:
+    whole = await recall.recall(ask(FESTIVAL, lost, seen=("He asked about the festival.",)), 10)
+    assert texts(whole)[0] == TALK[0]
+    quoted = await recall.recall(ask(FESTIVAL, lost, seen=(f"The user said: {TALK[0]} Go on.",)), 10)
+    assert texts(quoted) == texts(whole)[1:]
+
+
 async def test_what_the_model_still_sees_does_not_come_even_from_elsewhere(recall: Recall, past: Past) -> None:
     await past.say(TALK[0], conversation="c-2", user="lena")
     await past.say("Hello.", conversation="c-1", user="lena")

@@ -21,7 +21,7 @@ from palimpsest.core.recall.dates import MONTHS
 from palimpsest.core.recall.human_text import spoken
 from palimpsest.core.recall.utterance import ENGLISH, folded, function_words, language
 from palimpsest.core.recall.wishes import is_lasting_wish
-from palimpsest.domain import BLOCK_OPEN, Passage
+from palimpsest.domain import BLOCK_OPEN, TOOL_ROLES, Passage
 from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.frame import own_words
 from palimpsest.wire.pieces import pieces
@@ -44,7 +44,6 @@ CACHED_WORDS = 20_000  # of each of five caches, some 14 MB together; a conversa
 # A private-use letter opens every scope token. FTS5's ascii tokenizer takes it for a letter, as all that is not ASCII;
 # Python's \w does not, and terms consist of \w and joiners only: no text can forge a scope.
 SCOPE_MARK = "\ue000"
-TOOL_ROLES = ("tool", "function")
 
 # Function words, and those that only ask, agree or thank. Dropped from questions; kept in documents, at no cost.
 STOP_WORDS = frozenset(
@@ -227,7 +226,7 @@ def tags(text: str) -> tuple[str, ...]:
 
 def judged(text: str, role: str) -> tuple[str, ...]:
     """Judge a text: tags that say how surely it tells something, and whether it is a lasting wish."""
-    if role in ("tool", "function"):
+    if role in TOOL_ROLES:
         return ()
     level = bisect_right(TELLING_EDGES, utterance.informativeness(text))
     return (f"{TELLS}{level}", *((WISHES,) if role == "user" and is_lasting_wish(text) else ()))

@@ -8,8 +8,7 @@ from palimpsest.core.block.packing import READING
 from palimpsest.core.work.account import CHANGED, CLIENT, READ
 from palimpsest.core.work.excerpts import JOINT
 from palimpsest.core.work.names import names
-from palimpsest.core.work.need import TOOL_ROLES
-from palimpsest.domain import BLOCK_CLOSE, Account, AccountLine, Block, BlockKind, Budget, Query
+from palimpsest.domain import BLOCK_CLOSE, TOOL_ROLES, Account, AccountLine, Block, BlockKind, Budget, Query
 from palimpsest.wire.frame import opened, quotation
 
 READING_ACCOUNT = (

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from palimpsest.core.facts.form import CONFIDENCE
 from palimpsest.core.facts.statements import stated
 from palimpsest.core.redaction.redaction import redact
-from palimpsest.domain import PROJECT_SUBJECT, FactCategory, FactProposal
+from palimpsest.domain import PROJECT_SUBJECT, TOOL_ROLES, FactCategory, FactProposal
 
 MOST_TEXT_CHARS = 20_000  # of a message that is read; what is longer is a log
 MOST_SETTINGS = 40  # of one message; more of them are a dump of an environment
@@ -106,8 +106,6 @@ def _leaves(text: str, start: int, stop: int) -> Iterator[tuple[str, tuple[int, 
 
 
 VERSION = 6  # of the patterns and of what is stored beside a fact; facts of another version are made again
-
-TOOL_ROLES = frozenset({"tool", "function"})
 
 
 def proposals(text: str, role: str) -> tuple[FactProposal, ...]:

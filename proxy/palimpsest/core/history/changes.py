@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from palimpsest.core.history.alignment import moved_summaries, new_places, resumed_at
-from palimpsest.domain import Chat, Event, Fingerprint, Head, HeadFlag, Message, Shape, Speaker
+from palimpsest.domain import TOOL_ROLES, Chat, Event, Fingerprint, Head, HeadFlag, Message, Shape, Speaker
 from palimpsest.wire.message import is_aside
 
 SUMMARY_CHARS = 200  # no summary worth its name is shorter
@@ -212,7 +212,7 @@ class Changes:
         last = len(history) - 1
         while last in added and history[last].role == "user" and is_aside(history[last].text):
             last -= 1
-        if last >= 0 and history[last].role in ("tool", "function") and (last == len(history) - 1 or last in added):
+        if last >= 0 and history[last].role in TOOL_ROLES and (last == len(history) - 1 or last in added):
             return True
         asked = bool(head.flags) and bool(head.flags[-1] & HeadFlag.CALLS) and head.request_length < len(head.fulls)
         retold = any(history[at].role == "assistant" for at in self.fresh)

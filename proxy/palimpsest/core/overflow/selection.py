@@ -20,9 +20,9 @@ from itertools import chain
 from math import inf
 
 from palimpsest.core.overflow.room import Room
-from palimpsest.core.overflow.steps import RESULTS, Step
+from palimpsest.core.overflow.steps import Step
 from palimpsest.core.recall.wishes import is_material, log_odds
-from palimpsest.domain import Chat, Omission
+from palimpsest.domain import TOOL_ROLES, Chat, Omission
 from palimpsest.wire.trimming import clip_chars, stub_chars, thinks
 
 STUB_TOKENS = 12.0  # of the words of a stub, and of what stands around it
@@ -115,7 +115,7 @@ class _Remainder:
     def stub(self, where: Iterable[int], aim: float) -> None:
         """Make stubs, the oldest first, results before calls, until no more than `aim` is left."""
         messages, every = self._chat.messages, list(where)
-        results = (at for at in every if messages[at].role in RESULTS)
+        results = (at for at in every if messages[at].role in TOOL_ROLES)
         calls = (at for at in every if messages[at].calls)
         for at in chain(results, calls):
             if self.tokens <= aim:
@@ -166,7 +166,7 @@ def _level(sizes: Iterable[float], free: float) -> float:
 def _stubbed(chat: Chat, tokens: float, at: int) -> float:
     """Tokens of a message as a stub."""
     message = chat.messages[at]
-    if message.role in RESULTS:
+    if message.role in TOOL_ROLES:
         return min(tokens, STUB_TOKENS)
     chars = len(message.text) + sum(len(call.name) + len(call.arguments) for call in message.calls)
     return tokens * (1 - stub_chars(message) / chars) if chars else tokens

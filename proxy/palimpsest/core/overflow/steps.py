@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from palimpsest.domain import Chat, Message, frozen
-
-RESULTS = ("tool", "function")
+from palimpsest.domain import TOOL_ROLES, Chat, Message, frozen
 
 
 @frozen
@@ -38,7 +36,7 @@ def steps_of(chat: Chat) -> list[Step]:
     for at, message in enumerate(messages):
         if message.is_instruction:
             continue
-        begins = message.role not in RESULTS and (message.role != last_role or not found)
+        begins = message.role not in TOOL_ROLES and (message.role != last_role or not found)
         is_divided = bool(chat.places) and at > 0 and chat.places[at] == chat.places[at - 1]
         if begins and at not in waiting and not is_divided:
             found.append(at)
@@ -63,7 +61,7 @@ def _inside_calls(messages: Sequence[Message]) -> frozenset[int]:
         if message.calls:
             newest = at
             called |= {call.id: at for call in message.calls if call.id}
-        elif message.role in RESULTS:
+        elif message.role in TOOL_ROLES:
             since = called.get(message.answers_call, newest)
             waiting.update(range(since + 1, at + 1) if since >= 0 else ())
     return frozenset(waiting)

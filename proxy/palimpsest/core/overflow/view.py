@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from palimpsest.core.overflow.steps import RESULTS
 from palimpsest.core.reading import Reading
-from palimpsest.domain import Chat, Cut, Event, Fingerprint, Head, Lineage, NewCut, Omission, frozen
+from palimpsest.domain import TOOL_ROLES, Chat, Cut, Event, Fingerprint, Head, Lineage, NewCut, Omission, frozen
 from palimpsest.domain.overflow import Ranges, numbers_in, ranges
 
 UNSEEN = Fingerprint(0, 0)  # of a message whose words are left out: those may be told
@@ -143,7 +142,7 @@ def _known_indexes(reading: Reading, lineage: Lineage) -> dict[int, int]:
 def _is_unread(reading: Reading, at: int) -> bool:
     """Whether a stub leaves nothing of a message to be read."""
     message = reading.chat.messages[at]
-    return message.role in RESULTS or not message.text.strip()
+    return message.role in TOOL_ROLES or not message.text.strip()
 
 
 def _of_occurrences(head: Head | None, indexes: Ranges) -> Ranges:

@@ -18,13 +18,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from palimpsest.core.archive.chunking import TOOL_ROLES, tags
+from palimpsest.core.archive.chunking import tags
 from palimpsest.core.block.pressure import counts_chars, limited_by_client, recall_budget, restore_budget, roomy_budget
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.generosity import Demand, demanded
 from palimpsest.core.recall.human_text import is_unspoken, newest_spoken
 from palimpsest.core.recall.utterance import QUESTION_MARKS, read_utterance, says_nothing
 from palimpsest.domain import (
+    TOOL_ROLES,
     BlockKind,
     Budget,
     Chat,
@@ -150,7 +151,7 @@ def diagnose(
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
         whole_chars=demand.whole_chars,
         account_chars=min(ACCOUNT_CHARS, budget.chars // 2) if restores else 0,
-        seen=_visible_texts(chat, blocks.texts) if restores else (),
+        seen=_visible_texts(chat, blocks.texts, restores),
     )
     return replace(
         found,
@@ -236,8 +237,10 @@ def _new_names(chat: Chat, lineage: Lineage) -> frozenset[str]:
     return frozenset(tag for message in new for tag in tags(readable(message.text, message.calls)))
 
 
-def _visible_texts(chat: Chat, replayed: Sequence[str]) -> tuple[str, ...]:
-    """All that the model sees: messages with their calls, and earlier blocks."""
+def _visible_texts(chat: Chat, replayed: Sequence[str], restores: bool) -> tuple[str, ...]:
+    """What the model sees of messages: for a restore all, with calls, and earlier blocks, else what was said."""
+    if not restores:
+        return tuple(message.text for message in chat.messages if message.role not in TOOL_ROLES)
     return (*(readable(message.text, message.calls) for message in chat.messages), *replayed)
 
 
@@ -249,7 +252,7 @@ def _question(chat: Chat, lineage: Lineage, spoken: _HumanWords, asks: bool) -> 
             return text, ()
         return f"{text}\n{_context(chat, lineage, spoken.at)}", ()
     # inside a tool loop the human message may be among what was dropped
-    tools = [m.text for m in chat.messages[spoken.at + 1 :] if m.role in ("tool", "function")]
+    tools = [m.text for m in chat.messages[spoken.at + 1 :] if m.role in TOOL_ROLES]
     text = "\n".join(
         _both_ends(part, CONTEXT_CHARS // 2) for part in [*([spoken.text] if spoken.text else []), *tools[-2:]]
     )

@@ -46,6 +46,7 @@ _MATES = {**_BRACKETS, **{quote: quote for quote in "`\"'"}}
 _PAIRS = {mate: sign for sign, mate in _MATES.items()}
 _JOINS = frozenset(("the", "a", "an", "and", "or", "of", "to", "for", "in", "on", "at"))
 _RECORD = re.compile(r"(?:[\w-]+: [^,]+(?:, |$)){2,}").fullmatch  # fields, which tell what each other is of
+_SHORT_FIELD = re.compile(r"[\w-]{1,30}: \S.{0,29}").fullmatch  # whose value is no part of another one: "Suite 217"
 _SIGNS = re.compile(r"[^\w\s]+").fullmatch
 _IS_FIELD = re.compile(r"[^\w\s]?\w+[^\w\s]?:").fullmatch  # its name without its value, which tells nothing
 _ENDS = _EDGES + ".:"  # and what closes a sentence
@@ -210,7 +211,8 @@ def _stretches_of(
     stop = text.find("\n", start)
     stop = len(text) if stop < 0 else stop
     line = text[start:stop].strip()
-    if (line in whole and len(line) <= LINE_CHARS) or (len(line) <= RECORD_CHARS and _RECORD(line)):
+    is_whole = (line in whole and len(line) <= LINE_CHARS) or _SHORT_FIELD(line)
+    if is_whole or (len(line) <= RECORD_CHARS and _RECORD(line)):
         yield line, start, [name for name, _ in row]
         return
     opened = [_opening(text, place) for _, place in row]

@@ -16,7 +16,6 @@ from operator import mul
 
 from palimpsest.core.work.names import Places, is_file, parts
 
-TOOL_ROLES = ("tool", "function")
 SPEAKERS = ("user", "assistant")
 NEVER = 0.5  # log-odds of distance: so much farther than the oldest message is what nobody wrote
 _WORD = re.compile(r"[A-Za-z]{3,}")

@@ -17,10 +17,10 @@ from time import perf_counter
 import structlog
 
 from palimpsest.core.caller.identity import tenant_key
-from palimpsest.core.facts.extraction import TOOL_ROLES, VERSION, proposals
+from palimpsest.core.facts.extraction import VERSION, proposals
 from palimpsest.core.facts.form import OWN
 from palimpsest.core.facts.sentences import is_played
-from palimpsest.domain import BLOCK_OPEN, FactProposal
+from palimpsest.domain import BLOCK_OPEN, TOOL_ROLES, FactProposal
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Counts
 from palimpsest.memory.archive import Archive

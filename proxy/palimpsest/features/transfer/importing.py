@@ -24,6 +24,7 @@ from palimpsest.core.history.link_keys import flags_of, request_links
 from palimpsest.core.recall.human_text import is_unspoken
 from palimpsest.core.redaction.redaction import is_withheld, redact, stored_name
 from palimpsest.domain import (
+    TOOL_ROLES,
     AnswerRecord,
     Block,
     Completion,
@@ -57,7 +58,6 @@ WITHOUT_TENANT = (
     "configuration with tenants.static (--config personal)"
 )
 
-TOOL_ROLES = ("tool", "function")  # of messages that are tool results to retention (`store/erasure/sweeping.py`)
 
 UNSTORABLE = (DataFault, ValueError, OverflowError)
 """What writing raises where it is the turn itself that cannot be stored."""

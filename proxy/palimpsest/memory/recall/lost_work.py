@@ -8,17 +8,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from palimpsest.core.archive.chunking import TOOL_ROLES, WISHES, certainty_of, query_terms
+from palimpsest.core.archive.chunking import WISHES, certainty_of, query_terms
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.coverage import LostPassage, by_coverage
 from palimpsest.core.recall.human_text import human_text, untagged_words
+from palimpsest.core.recall.unseen import unseen_from
 from palimpsest.core.recall.utterance import says_nothing
 from palimpsest.core.work.account import PREFIX, LostMessage, account, command_of
 from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
 from palimpsest.core.work.numbered import items_of, named_numbers
-from palimpsest.domain import Account, AccountLine, Candidate, Query
+from palimpsest.domain import TOOL_ROLES, Account, AccountLine, Candidate, Query
 from palimpsest.store.engine import Ask, Row, ask_ahead
 from palimpsest.store.search.passages import newest_texts, passages_of
 from palimpsest.store.search.scope import Scope
@@ -102,6 +103,7 @@ def _long_request(read: Sequence[LostMessage], newest_visible: int, query: Query
         one = lost[place]
         command = command_of(lost, place) if len(one.text) > TYPED_CHARS else ""
         typed = human_text(one.text, Asides()) if one.role == "user" else ""
+        typed = typed[unseen_from(typed, query.seen) :]
         text = command or " ".join(PREFIX.sub("", typed).split())
         is_long = len(text) > TYPED_CHARS and text[0] != "<"
         # what is short between tags, a client writes before and behind a request
@@ -109,8 +111,10 @@ def _long_request(read: Sequence[LostMessage], newest_visible: int, query: Query
             continue
         if not (command or is_long) or one.occurrence <= newest_visible or one.occurrence in query.excluded:
             break
-        end = text[-REQUEST_END_CHARS:] if len(one.text) < MESSAGE_CHARS else ""  # else it was read to no end
-        told = f"{text[:REQUEST_START_CHARS]} … {end}".rstrip() if is_long else text
+        start, _, _ = text[:REQUEST_START_CHARS].rpartition(" ")
+        _, _, end = text[-REQUEST_END_CHARS:].partition(" ")
+        end = end if len(one.text) < MESSAGE_CHARS else ""  # else it was read to no end
+        told = f"{start} … {end}".rstrip() if is_long else text
         return [AccountLine("asked", told, (one.occurrence,))]
     return []
 
@@ -150,7 +154,7 @@ def covering_passages(rows: Sequence[Row], query: Query, named: frozenset[str], 
     shown = named.union(*(tags.split() for _, _, full, _, _, tags in rows if full in visible))
     lost = [
         LostPassage(
-            *(id, chars, frozenset(tags.split()), role in ("tool", "function")),
+            *(id, chars, frozenset(tags.split()), role in TOOL_ROLES),
             certainty_of(tags.split()) if role == "user" else 0.0,
         )
         for id, occurrence, full, role, chars, tags in rows

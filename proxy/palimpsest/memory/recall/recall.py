@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from time import perf_counter
@@ -37,6 +37,7 @@ from palimpsest.core.recall.ranking import (
 )
 from palimpsest.core.recall.relevance import Relevance, relevance
 from palimpsest.core.recall.small_loss import small_loss, without_general
+from palimpsest.core.recall.unseen import unseen_from
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.domain import Account, Candidate, Memory, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault
@@ -153,7 +154,8 @@ class Recall:
             recalled = await self._recall(query, limit)
         elapsed = perf_counter() - started
         self._counts.observe("recall", elapsed)
-        return replace(recalled, elapsed_ms=elapsed * 1000)
+        unseen = tuple(_unseen(recalled.candidates, query.seen))
+        return replace(recalled, candidates=unseen, admitted=bool(unseen), elapsed_ms=elapsed * 1000)
 
     async def _recall(self, query: Query, limit: int) -> Recalled:
         """Search by all questions of a query at once, and judge what may come."""
@@ -381,6 +383,14 @@ def _candidates(texts: PassageTexts, table: PassageTable, best: RankedRows) -> t
         for id, score, said, probability in rows
         if id in memories and not read_utterance(memories[id].text).is_small_talk
     )
+
+
+def _unseen(found: Iterable[Candidate], seen: Sequence[str]) -> Iterator[Candidate]:
+    """The candidates without what the model sees of them in other messages."""
+    for one in found:
+        text, start = one.memory.text, unseen_from(one.memory.text, seen)
+        if start < len(text):
+            yield replace(one, memory=replace(one.memory, text=text[start:], start=one.memory.start + start))
 
 
 def _memories(texts: PassageTexts, follows: Mapping[int, int]) -> dict[int, Memory]:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from palimpsest.core.archive.records import is_findable
-from palimpsest.core.facts.extraction import TOOL_ROLES
 from palimpsest.core.facts.marks import Statement, fact_id, marks, place_print
-from palimpsest.domain import FactProposal, HeadFlag, Role, frozen
+from palimpsest.domain import TOOL_ROLES, FactProposal, HeadFlag, Role, frozen
 from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.families.facts import remove_facts_where, settle
 from palimpsest.store.operation.changes import lease, put_position, release
