@@ -15,7 +15,9 @@ def unseen_from(text: str, seen: Iterable[str]) -> int:
     for shown in seen if len(lead.strip()) >= LEAST_REST_CHARS else ():
         if (at := shown.find(lead)) >= 0:
             pairs = enumerate(zip(text, shown[at : at + len(text)], strict=False))
-            quoted = max(quoted, next((n for n, (one, other) in pairs if one != other), min(len(text), len(shown) - at)))
+            quoted = max(
+                quoted, next((n for n, (one, other) in pairs if one != other), min(len(text), len(shown) - at))
+            )
     if len(text) - quoted < LEAST_REST_CHARS:
         return len(text) if quoted else 0
     return text.rfind(" ", 0, quoted) + 1 if quoted else 0
