@@ -72,6 +72,30 @@ def test_turns_of_an_outage_follow_in_order_and_once(
         assert checked.returncode == 0 and "1 conversations, 6 turns" in checked.stdout, checked.stdout + checked.stderr
 
 
+def test_turns_of_several_tenants_follow_each_in_their_order_and_once(
+    own_server: Server, upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    upstream.script = lambda body: f"Noted, thing number {len(str(body))}."
+    url, lines = own_server.new_database(), range(12)
+    with Proxy(tmp_path / "data", upstream.url, PALIMPSEST_STORE__URL=url) as proxy:
+        talks = {name: Conversation(proxy, f"sk-{name}") for name in ("one", "two", "three")}
+        for name, talk in talks.items():
+            assert talk.say(f"Line 0 of {name}").said("event") == "start"
+        proxy.settle(vectors=False)
+        own_server.stop()
+        for line in lines[1:]:
+            assert [talk.say(f"Line {line} of {name}").status for name, talk in talks.items()] == [200] * 3
+        own_server.start()
+        until(lambda: has_all(proxy), "the turns to be archived")
+        stored = [text for (text,) in own_server.rows(url, IN_ORDER)]
+        for name in talks:
+            assert [text for text in stored if text.endswith(f" {name}")] == [
+                f"Line {line} of {name}" for line in lines
+            ]
+        assert own_server.rows(url, "SELECT count(*) FROM conversation") == [(3,)]
+        assert own_server.rows(url, "SELECT count(*) FROM turn") == [(3 * len(lines),)]
+
+
 def test_a_box_whose_own_database_is_away_gets_the_turns_of_a_laptop_afterwards(
     own_server: Server, upstream: ScriptedUpstream, tmp_path: Path
 ) -> None:

@@ -3,6 +3,9 @@ The courier: brings turns to a memory that may be away, from the disk of this ma
 
 What is brought is a request as it was sent, with its answer; it is read there, when it is brought. So it never matters
 what was known of the conversation when it was said.
+
+Turns that must stay in their order are a lane. Lanes are brought at the same time, in rounds: one turn after the other
+would fall behind the clients of many tenants.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from palimpsest.store.engine.sqlite.waiting import WaitingRoom
 
 FILE_NAME = "waiting.db"
 MOST_BYTES = 1 << 30  # of the file: some thousand turns of long histories, a week away from the other machine
+ROUND_TURNS = 16  # four for each connection that reads; the one that writes takes what is there in one transaction
+ROUND_BYTES = 16 << 20  # of memory that these take: an eighth of what may wait to be written
 COVER_SECONDS = 5.0  # between looks at a turn that somebody else is writing
 
 log = structlog.get_logger()
@@ -70,6 +75,7 @@ class Courier:
         away_seconds: float,
         denied_seconds: float,
         on_waiting: Callable[[int], None] = lambda turns: None,
+        lane_of: Callable[[bytes], str] = lambda envelope: "",
     ) -> None:
         """
         Args:
@@ -78,6 +84,7 @@ class Courier:
             look: raises one of the first two, unless memory answers.
             away_seconds, denied_seconds: between looks after each of these.
             on_waiting: told how many turns wait, whenever that changes.
+            lane_of: the lane of a turn, by its envelope.
         """
         self._room = waiting_room(data, secret)
         self._bring, self._look = bring, look
@@ -89,7 +96,7 @@ class Courier:
         self._on_their_way: dict[int, asyncio.Future[None]] = {}  # turns of this process, by number
         self._covers: dict[int, Cover] = {}  # of those, by number
         self._has_looked = False  # whether it answers, since the start
-        self._on_waiting = on_waiting
+        self._on_waiting, self._lane_of = on_waiting, lane_of
         self.waiting = 0
         self.trouble: Away | Denied | None = None
         self.is_behind = False  # turns wait that it should have had before
@@ -129,11 +136,11 @@ class Courier:
         return taking
 
     async def run(self) -> None:
-        """Bring what waits, one after the other; forever."""
+        """Bring what waits; forever."""
         while True:
             self._wake.clear()
             try:
-                if not await self._bring_next():
+                if not await self._bring_first():
                     if self.trouble is not None or not self._has_looked:
                         await self._look()
                     self._recover()
@@ -164,26 +171,32 @@ class Courier:
         self._wake.set()
         return brought
 
-    async def _bring_next(self) -> bool:
-        """Whether there was one."""
-        first = await self._on_disk(self._room.after, 0)
-        if first is None:
-            return False
-        number, turn, envelope = first
-        if number in self._covers and not await self._is_written(number):
-            return True
-        if number not in self._covers:
-            try:
-                await self._bring(turn, envelope)
-            except Unacceptable as refused:
-                self._counts.add("turns_lost", 1)
-                log.error("a turn is lost: it cannot be archived", turn=turn, reason=str(refused))
-        self._covers.pop(number, None)
-        await self._on_disk(self._room.remove, number)
-        self._count(max(self.waiting - 1, 0))
-        if brought := self._on_their_way.pop(number, None):
-            brought.set_result(None)
-        return True
+    async def _bring_first(self) -> bool:
+        """Bring the first turns, one round; whether there were any. An error is raised once all lanes have ended."""
+        lanes: dict[str, list[tuple[int, str, bytes]]] = {}
+        for waiting in await self._on_disk(self._room.first, ROUND_TURNS, ROUND_BYTES):
+            lanes.setdefault(self._lane_of(waiting[2]), []).append(waiting)
+        for error in await asyncio.gather(*map(self._bring_lane, lanes.values()), return_exceptions=True):
+            if error is not None:
+                raise error
+        return bool(lanes)
+
+    async def _bring_lane(self, lane: list[tuple[int, str, bytes]]) -> None:
+        """Bring turns one after the other, up to one that somebody else is still writing."""
+        for number, turn, envelope in lane:
+            if number in self._covers and not await self._is_written(number):
+                return
+            if number not in self._covers:
+                try:
+                    await self._bring(turn, envelope)
+                except Unacceptable as refused:
+                    self._counts.add("turns_lost", 1)
+                    log.error("a turn is lost: it cannot be archived", turn=turn, reason=str(refused))
+            self._covers.pop(number, None)
+            await self._on_disk(self._room.remove, number)
+            self._count(max(self.waiting - 1, 0))
+            if brought := self._on_their_way.pop(number, None):
+                brought.set_result(None)
 
     async def _is_written(self, number: int) -> bool:
         """Whether who covers a turn has written it; a cover that came to nothing is taken off."""

@@ -2,8 +2,8 @@
 Memory on a database server, which may be away: what cannot be archived now waits on this machine's disk.
 
 While the server is away or slow, requests pass as they came, and their turns are kept with their requests as they were
-sent. When it is back they are read and archived in their order; until then no request is read, as it would not be
-known what it goes on from.
+sent. When it is back they are read and archived, those of each tenant in their order; until then no request is read, as
+it would not be known what it goes on from.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class KeptMemory:
         self._taker = taker
         counts: Counts = memory.counts
         waits = (AWAY_SECONDS, AWAY_SECONDS, memory.archivist.room.set_kept)
-        self.courier = Courier(policy.data, secret, self._bring, self._check, counts, *waits)
+        self.courier = Courier(policy.data, secret, self._bring, self._check, counts, *waits, lane_of=_tenant_in)
 
     @property
     def is_away(self) -> bool:
@@ -102,6 +102,14 @@ class KeptMemory:
             await listener.committed()
             if not await self._taker().wait_until_written(turn):
                 raise Away("turns cannot be written in time")
+
+
+def _tenant_in(envelope: bytes) -> str:
+    """The tenant of a turn that waits: what must stay in order. "": it cannot be read, and will be refused."""
+    try:
+        return str(unseal(envelope)[0].get("tenant", ""))
+    except WireError:
+        return ""
 
 
 class KeepingPreparer:

@@ -63,19 +63,24 @@ class WaitingRoom:
             self._size_bytes += len(record)
             return number
 
-    def after(self, number: int) -> tuple[int, str, bytes] | None:
+    def first(self, most: int, most_bytes: int) -> list[tuple[int, str, bytes]]:
         """
-        The first record behind that number: its own number, its name and what it says. None: there is none.
+        The first records, each behind its number and its name: at most so many, and none after so many bytes.
 
         Raises:
             MemoryFault: the file cannot be read.
         """
+        records: list[tuple[int, str, bytes]] = []
         if self._open is None and not self._file.exists():
-            return None
+            return records
         with self._connection(f"reading {self._file}") as connection:
-            statement = "SELECT number, name, nonce, sealed FROM waiting WHERE number > ? ORDER BY number LIMIT 1"
-            row = connection.execute(statement, (number,)).fetchone()
-        return row and (row[0], row[1], self._ciphered(row[3], row[2]))
+            statement = "SELECT number, name, nonce, sealed FROM waiting ORDER BY number LIMIT ?"
+            for number, name, nonce, sealed in connection.execute(statement, (most,)):
+                records.append((number, name, self._ciphered(sealed, nonce)))
+                most_bytes -= len(sealed)
+                if most_bytes <= 0:
+                    break
+        return records
 
     def remove(self, number: int) -> None:
         """
