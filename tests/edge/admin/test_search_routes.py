@@ -44,7 +44,7 @@ async def test_search_means_the_static_tenant_where_there_is_one_else_the_only_o
     await house.get("search?q=port&conversation=c-9", LOCAL)
     status, said = await house.ask("/memory/v1/search?q=port", LOCAL)
     assert (status, said["error"]["message"]) == (
-        *(400, "tenant is required: 2 are stored; /memory/v1/tenants lists them"),
+        *(400, "tenant is required, such as key:globex, key:acme; /memory/v1/tenants lists all 2"),
     )
     assert [query.tenant for query, _ in house.remembers.asked] == ["key:globex"]
 

@@ -23,6 +23,7 @@ MAX_RESULTS = 200
 DEPTH = 200
 FILTERED_DEPTH = 1000  # where role or period leave some of them out
 LIST = "results"
+NAMED_TENANTS = 5  # in a message that fits on a line or two
 NOTHING_YET = "nothing is stored yet"
 
 
@@ -114,7 +115,8 @@ class SearchRoutes(Routes):
         if not names:
             return ""
         if len(names) > 1:
-            raise Refused(400, f"tenant is required: {len(names)} are stored; /memory/v1/tenants lists them")
+            some = ", ".join(names[:NAMED_TENANTS])
+            raise Refused(400, f"tenant is required, such as {some}; /memory/v1/tenants lists all {len(names)}")
         return names[0]
 
 
@@ -179,10 +181,8 @@ class TrailRoutes(Routes):
         missing="There is no such conversation, or no such turn in it.",
     )
     async def why_not(self, call: Call[WhyNot]) -> StatementTrail:
-        asked, trails = (
-            call.asked,
-            Trails(self._journal, self._database, self._parts.retriever, self._parts.policies.policy),
-        )
+        asked = call.asked
+        trails = Trails(self._journal, self._database, self._parts.retriever, self._parts.policies.policy)
         trace = await trails.find(asked.q, asked.tenant or None, asked.conversation, asked.turn or None)
         if trace is None:
             raise Refused(404, "no such conversation, or no such turn in it")
