@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.domain.errors import MemoryFault
-from palimpsest.features.transfer.files import UNREADABLE, compressed_stream, files_in
+from palimpsest.features.transfer.files import LEAST_UNPACKED_BYTES, UNREADABLE, File, compressed_stream, files_in
 
 
 def read(path: Path) -> dict[str, bytes]:
@@ -34,6 +34,27 @@ def test_the_same_content_is_packed_to_the_same_bytes(tmp_path: Path) -> None:
             stream.write(b"bees")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert (tmp_path / "a.zst").read_bytes() == (tmp_path / "b.zst").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.gz", "x.zst"])
+def test_a_small_file_that_would_unpack_to_gigabytes_is_not_read_to_its_end(tmp_path: Path, name: str) -> None:
+    blanks = b" " * LEAST_UNPACKED_BYTES
+    if name == "x.zip":
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            archive.writestr("x.json", blanks)
+            archive.writestr("y.json", blanks + b" ")
+    else:
+        with (tmp_path / name).open("wb") as bare, compressed_stream(bare, name) as stream:
+            stream.write(blanks + b" ")
+    *small, large = files_in([tmp_path / name])
+    assert [count_bytes(file) for file in small] == [LEAST_UNPACKED_BYTES] * len(small)
+    with pytest.raises(OSError, match=r"it unpacks to more than 256 MB; if that is right, unpack it"):
+        count_bytes(large)
+
+
+def count_bytes(file: File) -> int:
+    with file.open() as stream:
+        return sum(map(len, iter(lambda: stream.read(1 << 20), b"")))
 
 
 def test_folders_and_archives_are_looked_into(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from io import BufferedReader
+from io import BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
@@ -24,6 +24,8 @@ GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 NAMES = (".json", ".jsonl", ".gz", ".zst", ".zip")  # of files in folders that are looked into
 IN_ARCHIVES = (".json", ".jsonl")
 BUFFER_BYTES = 1 << 20
+LEAST_UNPACKED_BYTES = 256 << 20  # of one packed file that are always read: some seconds, and the longest line
+MOST_TIMES = 100  # what is packed, beyond: JSON of conversations shrinks to a fifth, blanks to a thousandth
 UNREADABLE = (OSError, EOFError, zlib.error, zstd.ZstdError, zipfile.BadZipFile, RuntimeError)
 """What reading a damaged or locked file raises; `RuntimeError`: an archive's member needs a password."""
 
@@ -44,18 +46,45 @@ class File:
         """The content, decompressed as it is read."""
         if self.member:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as inner:
-                yield cast(BinaryIO, inner)
+                yield _bounded(cast(BufferedIOBase, inner), archive.getinfo(self.member).compress_size)
             return
+        packed_bytes = self.path.stat().st_size
         with self.path.open("rb", BUFFER_BYTES) as stream:
             magic = cast(BufferedReader, stream).peek(4)
             if magic.startswith(GZIP):
                 with gzip.open(stream) as inner:
-                    yield cast(BinaryIO, inner)
+                    yield _bounded(inner, packed_bytes)
             elif magic.startswith(ZSTD):
                 with zstd.open(stream) as inner:
-                    yield cast(BinaryIO, inner)
+                    yield _bounded(inner, packed_bytes)
             else:
                 yield stream
+
+
+class _Bounded(RawIOBase):
+    """The content of a compressed stream up to a limit; reading on raises `OSError`."""
+
+    def __init__(self, inner: BufferedIOBase, most_bytes: int) -> None:
+        self._inner = inner
+        self._most_bytes = self._left_bytes = most_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._inner.read1(min(len(buffer), self._left_bytes + 1))
+        self._left_bytes -= len(data)
+        if self._left_bytes < 0:
+            megabytes = self._most_bytes >> 20
+            raise OSError(
+                f"it unpacks to more than {megabytes:,} MB; if that is right, unpack it and import the result"
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _bounded(inner: BufferedIOBase, packed_bytes: int) -> BinaryIO:
+    return BufferedReader(_Bounded(inner, max(LEAST_UNPACKED_BYTES, MOST_TIMES * packed_bytes)), BUFFER_BYTES)
 
 
 def compressed_stream(stream: BinaryIO, name: str) -> BinaryIO:
