@@ -103,6 +103,16 @@ def test_an_import_counts_names_what_is_broken_and_adds_nothing_when_it_is_repea
     assert rows(data, "SELECT DISTINCT name FROM tenant") == [("static:me",)]
 
 
+def test_what_was_erased_before_is_not_called_imported(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    palimpsest("export", "--data", str(data), "--output", str(file)).check_returncode()
+    palimpsest("forget", "--user", "ben", "--yes", "--data", str(data)).check_returncode()
+    again = palimpsest("import", str(file), "--data", str(data))
+    assert " ".join(again.stdout.split()).partition(" in ")[0] == "files 1 of palimpsest imported 0 turns, 0 messages"
+    assert "erased before  2 messages, which were not restored" in again.stdout
+    assert "found by words at once" not in again.stderr
+
+
 def test_an_import_of_what_holds_no_conversations_fails_and_names_it(files: Path, tmp_path: Path) -> None:
     none = palimpsest("import", str(files / "notes.json"), "--config", "personal", "--data", str(tmp_path / "new"))
     assert none.returncode == 1

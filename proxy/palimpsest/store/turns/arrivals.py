@@ -49,7 +49,7 @@ class Arrival:
 
 @dataclass(slots=True)
 class ImportedCounts:
-    """What an import has written."""
+    """What an import has written. A turn of which every message was erased before is none."""
 
     turns: int = 0
     messages: int = 0
@@ -125,7 +125,7 @@ class Arrivals:
         self._remember(read, source.id, rows, kept, turn.compactions, source)
         came_erased = sum(message.is_erased for message in (*source.messages, *filter(None, [source.answer])))
         gone = sum(bool(flags & HeadFlag.ERASED) for *_, flags in rows) - came_erased
-        return ImportedCounts(1, len(rows), gone)
+        return ImportedCounts(int(not 0 < gone == len(rows)), len(rows) - gone, gone)
 
     def _state_after(self, read: Ask, key: str) -> _TurnState | None:
         if not key:
