@@ -40,7 +40,11 @@ def _disable(given: argparse.Namespace) -> int:
     out = terminal.console()
     out.print(terminal.safe(f"memory is off for {given.tenant or 'everybody'}; on again: {again}"))
     if not is_known:
-        out.print(terminal.safe(f"nothing is stored for {given.tenant} so far: is the name right?"))
+        out.print(
+            terminal.safe(
+                f"no tenant {given.tenant} is stored: this has an effect only once one of this name sends a request"
+            )
+        )
     return DONE
 
 
