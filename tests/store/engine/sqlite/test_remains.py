@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import sys
+import threading
 from pathlib import Path
 
+import pytest
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.engine.sqlite.remains import (
     LEAST_STEP_BYTES,
     SAMPLE_BYTES,
+    files_of,
     samples,
     search,
     search_files,
@@ -48,6 +54,31 @@ def test_a_few_words_of_a_text_are_found_wherever_they_come_from_it(tmp_path: Pa
 def test_a_word_is_found_behind_another_one_that_begins_alike(tmp_path: Path) -> None:
     (tmp_path / "segment").write_bytes(b"\x08\x063a91c2d4\x04")
     assert len(search_files(tmp_path / "palimpsest.db", samples([], ["canary7f3a91c2d4"])).found) == 1
+
+
+async def test_a_folder_that_may_not_be_read_is_an_error_and_not_a_folder_without_files(tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0)
+    if os.access(tmp_path / "locked", os.R_OK):
+        pytest.skip("this user may read everything")
+    with pytest.raises(MemoryFault, match=r"Permission denied: '.*/locked'"):
+        await search(tmp_path / "palimpsest.db", [b"sixteen bytes .."])
+
+
+def test_a_folder_that_goes_away_while_files_are_listed_is_no_fault(tmp_path: Path) -> None:
+    def come_and_go() -> None:
+        while not done.is_set():
+            (tmp_path / "a" / "deep" / "folder").mkdir(parents=True)
+            shutil.rmtree(tmp_path / "a")
+
+    (tmp_path / "kept").write_bytes(b"1234")
+    done = threading.Event()
+    beside = threading.Thread(target=come_and_go)
+    beside.start()
+    try:
+        assert {len(files_of(tmp_path / "palimpsest.db")) for _ in range(3000)} == {1}
+    finally:
+        done.set()
+        beside.join()
 
 
 async def test_another_process_still_sees_that_the_database_is_in_use(database: Database) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import PIPE
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -83,7 +83,14 @@ def known_words(ask: Ask, words: Iterable[str]) -> set[str]:
 
 def files_of(database: Path) -> list[Path]:
     """Every file in the folder of the database: it, its log, and whatever else lies there."""
-    return sorted(file for file in database.parent.rglob("*") if file.is_file() and not file.is_symlink())
+
+    def refuse(cause: OSError) -> None:
+        if not isinstance(cause, FileNotFoundError):  # what went away meanwhile holds nothing
+            raise cause
+
+    listed = os.walk(database.parent, onerror=refuse)
+    files = (Path(parent, name) for parent, _, names in listed for name in names)
+    return sorted(file for file in files if file.is_file() and not file.is_symlink())
 
 
 @frozen
@@ -109,15 +116,16 @@ async def search(database: Path, wanted: Sequence[bytes]) -> Searched:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
     with faults(OSError, f"searching the files of {database}"):
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", __name__), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
+            *(sys.executable, "-m", __name__), stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment
         )
         try:
-            answer, _ = await process.communicate(asked)
+            answer, complaint = await process.communicate(asked)
         except asyncio.CancelledError:
             process.kill()
             raise
     if process.returncode:
-        raise MemoryFault(f"searching the files of {database}: the process ended with status {process.returncode}")
+        last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
+        raise MemoryFault(f"searching the files of {database}: the process ended with {process.returncode}: {last}")
     told = orjson.loads(answer)
     return Searched(told["files"], told["bytes"], tuple(told["found"]))
 
