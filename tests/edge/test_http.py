@@ -107,6 +107,35 @@ async def test_a_slow_answer_takes_as_long_as_it_takes(upstream: RawUpstream, po
         assert (await line.message()).body == b"onetwo"
 
 
+@pytest.mark.parametrize("method", [b"GET", b"HEAD"])
+async def test_an_answer_to_http_1_0_is_not_chunked_and_ends_with_its_connection(
+    upstream: RawUpstream, port: int, method: bytes
+) -> None:
+    async def script(_: HttpMessage, line: Line) -> None:
+        await line.send(chunked_head() + (chunk(b"one") + chunk(b"two") + chunk(b"") if method == b"GET" else b""))
+
+    upstream.script = script
+    async with connected(port) as line:
+        await line.send(request(b"/v1/models", method=method).replace(b"HTTP/1.1", b"HTTP/1.0"))
+        head = await line.head()
+        assert head.values(b"connection") == [b"close"]
+        assert head.values(b"transfer-encoding") == head.values(b"content-length") == []
+        assert await line.closed() == (b"onetwo" if method == b"GET" else b"")
+
+
+async def test_the_length_of_an_answer_to_http_1_0_is_passed_on_where_it_is_known(
+    upstream: RawUpstream, port: int
+) -> None:
+    async def script(_: HttpMessage, line: Line) -> None:
+        await line.send(answer(b"onetwo"))
+
+    upstream.script = script
+    async with connected(port) as line:
+        await line.send(LISTING.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        assert (await line.message()).body == b"onetwo"
+        assert await line.closed() == b""
+
+
 async def test_an_upstream_that_reads_slowly_is_not_the_clients_silence(upstream: RawUpstream, port: int) -> None:
     body = bytes(20_000_000)
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import structlog
 from httptools import HttpRequestParser
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import Message
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from palimpsest.edge.request_id import new_id
 from palimpsest.edge.room import BOUNDLESS, ROOM, Room
@@ -45,7 +47,6 @@ Name in every scope's `extensions`: a function that takes what is to be called w
 
 None: nothing any more. It returns False, and calls nothing, where the connection has ended already.
 """
-
 
 log = structlog.get_logger()
 
@@ -110,7 +111,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         wanted = {value.lower() for name, value in self.headers if name == b"upgrade"}
-        is_switch = self.parser.get_method() == b"GET" and wanted == {b"websocket"}
+        is_switch = self.parser.should_upgrade() and self.parser.get_method() == b"GET" and wanted == {b"websocket"}
         self._is_declined = self.parser.should_upgrade() and bool(wanted) and not is_switch
         if self._is_declined:
             return
@@ -120,12 +121,12 @@ class Connection(HttpToolsProtocol):
         self.scope["extensions"] = extensions
         if not self.url.startswith(b"/"):
             self.scope["raw_path"] = self.url  # the application has not run yet, and refuses it
-        if self._is_last or self.room.is_busy:
-            self.cycle.keep_alive = False
-        if self.parser.should_upgrade():
-            self.cycle.keep_alive = False  # where it is refused; the parser reads no second request behind such a one
-            if is_switch:
-                extensions[SWITCH] = self._switch
+        if self._is_last or self.room.is_busy or self.parser.should_upgrade():
+            self.cycle.keep_alive = False  # the parser reads no second request behind an upgrade that is refused
+        if is_switch:
+            extensions[SWITCH] = self._switch
+        if self.scope["http_version"] == "1.0":
+            self.cycle.send = partial(_send_unframed, self.cycle, self.cycle.send)  # type: ignore[method-assign]
 
     def waits_since(self) -> float | None:
         """When this connection began to wait for a request, by the event loop's clock; None: it has one."""
@@ -174,11 +175,9 @@ class Connection(HttpToolsProtocol):
 
     def _refuse_head(self) -> None:
         body = openai(431, "headers_too_large", f"the headers are larger than {HEAD_BYTES} bytes; send less")
-        head = (
-            b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
-        )
-        id = f"x-request-id: {new_id()}\r\n".encode()
-        self.transport.write(head + id + b"content-length: %d\r\n\r\n" % len(body) + body)
+        head = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\n"
+        fields = b"connection: close\r\nx-request-id: %b\r\ncontent-length: %d\r\n\r\n" % (new_id().encode(), len(body))
+        self.transport.write(head + fields + body)
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
@@ -206,3 +205,9 @@ class Connection(HttpToolsProtocol):
         self._is_switched = True
         self.cycle.disconnected = True  # whatever the application returns with, it is not waited for as an answer
         return self.transport
+
+
+async def _send_unframed(cycle: RequestResponseCycle, send: Callable[[Any], Awaitable[None]], message: Message) -> None:
+    """Send a part of an answer as it is: HTTP/1.0 has no chunks, and the end of the connection is that of a body."""
+    cycle.chunked_encoding, cycle.expected_content_length = False, len(message.get("body", b""))
+    await send(message)

@@ -131,10 +131,8 @@ def known_body(body: bytes, before: Chat, listed: str, folds: bool, does_repeat:
     outside = old.outside if is_same_tail else _outside(body[:start], body[at:], listed)
     if outside is None:
         return None
-    starts, stops = (
-        old_of[:same] + array("q", [span[i] for span in spans])  # type: ignore[operator]
-        for i, old_of in enumerate((old.starts, old.stops))
-    )
+    starts = old.starts[:same] + array("q", [start for start, _ in spans])  # type: ignore[operator]
+    stops = old.stops[:same] + array("q", [stop for _, stop in spans])  # type: ignore[operator]
     grown = PersistentList.of(elements).then(same, rest)
     layout = Layout(body, start, at, starts, stops, outside, grown)
     raw = {**outside, listed: grown}
