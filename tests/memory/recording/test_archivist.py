@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+import structlog
 from palimpsest.domain import Completion, Ending, Json, RawHeaders, Turn
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Listener, Vectors
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.recall.indexing import BATCH_PASSAGES, Indexer
 from palimpsest.memory.recording.archive_writer import ArchiveWriter
-from palimpsest.memory.recording.archivist import SPOOLED, Archivist
+from palimpsest.memory.recording.archivist import LAG_SECONDS, SPOOLED, Archivist
 from palimpsest.memory.recording.queue_room import ArchiveLimits
 from palimpsest.memory.recording.readers import INLINE_CHARS
 from palimpsest.memory.recording.spool import Spool
@@ -339,6 +340,14 @@ async def test_what_waits_has_a_size_and_an_age_until_it_is_written(house: House
         blocked.unlink()
         await until(lambda: house.archivist.backlog == 0)
         assert (house.archivist.lag_seconds, house.archivist.room.bytes) == (0, 0)
+
+
+async def test_a_turn_that_waits_for_too_long_is_told_of_in_the_log_too(house: House) -> None:
+    house.archivist.note(turn_of(user("hello")))
+    await until(lambda: house.archivist.lag_seconds > LAG_SECONDS)
+    with structlog.testing.capture_logs() as lines:
+        assert house.archivist.is_uncertain("acme") and not house.archivist.is_uncertain("globex")
+    assert [line["event"] for line in lines] == ["an earlier turn still waits for the disk"]
 
 
 async def test_end_of_an_answer_waits_no_longer_than_the_policy_says(tmp_path: Path) -> None:

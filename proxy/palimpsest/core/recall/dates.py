@@ -35,11 +35,9 @@ def periods(text: str, now: float) -> tuple[tuple[float, float], ...]:
     """
     if len(text) > QUESTION_CHARS:
         return ()
-    found = []
+    found, today = list[tuple[float, float]](), datetime.fromtimestamp(now, UTC)
     for pattern in _DATES:
-        for date in pattern.finditer(text):
-            if period := _period(date.groupdict(), datetime.fromtimestamp(now, UTC)):
-                found.append(period)
+        found += filter(None, (_period(date.groupdict(), today) for date in pattern.finditer(text)))
         text = pattern.sub("", text)
     return tuple(found)
 

@@ -143,10 +143,12 @@ class Archivist:
         return len(self._spool) if self._spool else 0
 
     def _lags(self, tenant: str) -> bool:
-        """Whether a turn of this tenant has waited for longer than it should."""
+        """Whether a turn of this tenant has waited for longer than it should; the log says so."""
         due = monotonic() - LAG_SECONDS
         late = takewhile(lambda taken: taken.at < due, self._taken.values())
-        return any(taken.item.tenant == tenant for taken in late)
+        if does_lag := any(taken.item.tenant == tenant for taken in late):
+            log.warning("an earlier turn still waits for the disk", seconds=round(self.lag_seconds, 1))
+        return does_lag
 
     def note(self, turn: Turn) -> None:
         """Take a request to be written; returns at once."""
