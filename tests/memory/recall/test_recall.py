@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.core.recall.ranking import Recipe
-from palimpsest.domain import BlockKind, Event, Generosity, Json, Plan, Query, Reach, Recalled, Teller
+from palimpsest.domain import BlockKind, Event, Generosity, HeadFlag, Json, Plan, Query, Reach, Recalled, Teller
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.recall import CLEARED_SECONDS, Recall
@@ -521,6 +521,17 @@ async def test_of_a_request_is_told_what_a_person_typed(recall: Recall, past: Pa
         account = (await recall.recall(query, 10)).account
         assert account is not None and account.lines[0].label == "asked" and account.lines[0].occurrences == said[:1]
         assert account.lines[0].text.startswith(begins) and account.lines[0].text.endswith(ends)
+
+
+@pytest.mark.parametrize("flag", [HeadFlag.ASIDE, HeadFlag.SUMMARY], ids=["aside", "summary"])
+async def test_what_a_client_wrote_in_a_users_place_is_nobodys_request(recall: Recall, past: Past, flag: int) -> None:
+    request = f"Make the parser faster. {'It takes long for empty lines. ' * 40}Change no interface."
+    said = await past.say(request, EDITED, f"This goes on. {'We spoke of a `lexer_pool`. ' * 40}", "Fine.")
+    await past.database.write([("UPDATE occurrence SET flags = ? WHERE id = ?", [(flag, said[2])])])
+    query = ask("", frozenset(said), named=frozenset(), account_chars=2000)
+    account = (await recall.recall(query, 10)).account
+    assert account is not None and account.lines[0].label == "asked" and account.lines[0].occurrences == said[:1]
+    assert [line.label for line in account.lines if "lexer_pool" in line.text] == ["client"]
 
 
 REVIEW = f"{EDITED}\n\n1. Rename the parser.\n2. Test empty lines.\n3. Drop the cache."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from operator import itemgetter
 
-from palimpsest.domain import Reach
+from palimpsest.domain import HeadFlag, Reach
 from palimpsest.store.engine import Ask, Row, Transaction, ids
 from palimpsest.store.search.scope import Scope
 
@@ -26,10 +26,10 @@ WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?2) AND NOT (occurrenc
     AND NOT EXISTS (SELECT 1 FROM turn AS t WHERE t.tenant = (SELECT id FROM tenant WHERE name = ?2)
         AND t.parent = turn.id AND t.event NOT IN ('retry', 'edit')))
 """
-NEWEST_TEXTS = """
-SELECT occurrence.id, occurrence.role, substr(content.text, 1, ?3)
-FROM numbers(?1) AS asked INNER JOIN occurrence ON occurrence.id = asked.value
-JOIN content ON content.id = occurrence.content ORDER BY occurrence.id DESC LIMIT ?2
+NEWEST_TEXTS = f"""
+SELECT occurrence.id, CASE WHEN occurrence.flags & {HeadFlag.SUMMARY | HeadFlag.ASIDE} = 0 THEN occurrence.role
+ELSE 'client' END, substr(content.text, 1, ?3) FROM numbers(?1) AS asked INNER JOIN occurrence
+ON occurrence.id = asked.value JOIN content ON content.id = occurrence.content ORDER BY occurrence.id DESC LIMIT ?2
 """
 PASSAGES_OF = """
 SELECT memory.occurrence, memory.id, substr(content.text, memory.start + 1, memory.stop - memory.start)
@@ -136,7 +136,7 @@ def passages_of(ask: Ask, tenant: int, conversation: int) -> list[Row]:
 
 def newest_texts(ask: Ask, occurrences: Collection[int], messages: int, chars: int) -> list[Row]:
     """
-    Rows of occurrence, role and text of the newest of these messages, the oldest of them first.
+    Rows of occurrence, role ("client": in a user's place) and text of the newest of these messages, oldest first.
 
     Args:
         messages: at most so many.
