@@ -42,6 +42,8 @@ ASIDES = Asides((re.compile("go on, or ask\\."),))
         ("<task>\nWhich port?\n</task>", "Which port?"),
         ("[System note: Your previous turn was interrupted by a gateway restart. Go on with it.]", ""),
         ("[System note: The previous turn was interrupted.]\n\nWhich port?", "Which port?"),
+        ("Base directory for this skill: /home/ann/skills/pdf\n\n# PDF\n\nAsk which port.", ""),
+        ("What is the base directory for this skill: a or b?", "What is the base directory for this skill: a or b?"),
         ("[System note: answer briefly] Which port?", "[System note: answer briefly] Which port?"),
         ('<user_input mode="act">"Which port?"</user_input>', "Which port?"),
         ("<user_input>Go on, or ask.</user_input>", ""),

@@ -1,6 +1,5 @@
 """
-A person's own words in a user message: without what the client writes there, and without quotation marks around
-all of it.
+A person's own words in a user message, without what the client writes there and quotation marks around all of it.
 
 Clients speak in that role too: they go on by themselves, or tell of commands that were run. And a shell, or a client
 that builds its own command line, may leave a whole message between quotation marks.
@@ -30,6 +29,7 @@ _ARGUMENTS = re.compile(  # of a command of claude-code's: numbers alone are not
 )
 _NOTES = re.compile(  # by hermes, of a turn that was interrupted: alone, or in front of what was typed
     r"(?:\s*\[System note: [^\[\]]{0,200}\binterrupted\b[^\[\]]{0,800}\]\s*)+"
+    r"|\s*Base directory for this skill: (?s:.+)"  # by claude-code: the text of one that the model has started
 )
 _EMPTY = re.compile(r"<([\w-]{1,40})></\1>")  # as `<command-args></command-args>`: a command without any
 ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more than what a client says
