@@ -756,6 +756,19 @@ async def test_with_an_answer_comes_what_the_user_said_since_then_about_the_same
     assert update.probability == stale.probability and update.signals["update"][1] > 0
 
 
+@pytest.mark.parametrize("reply", ["No, that's wrong.", "It isn't right, look again.", "Nein, schau nochmal."])
+async def test_with_an_answer_comes_that_its_user_rejected_it(recall: Recall, past: Past, reply: str) -> None:
+    answer = "The dev database is Postgres on port 5432."
+    await past.say("Which port?", answer, reply, "I see.", *TALK, conversation="c-2")
+    await past.say("And there?", answer.replace("dev", "other"), "No problem, thanks.", "Fine.", conversation="c-3")
+    await past.index()
+    await past.mark_users()
+    recalled = await recall.recall(ask("Which port has the dev database Postgres?", reach=Reach.TENANT), 10)
+    assert texts(recalled)[:2] == [answer, reply] and "No problem, thanks." not in texts(recalled)[:4]
+    rejected, rejection = recalled.candidates[:2]
+    assert rejection.probability == rejected.probability
+
+
 async def test_an_earlier_copy_of_a_request_does_not_take_the_place_of_what_answers_it(
     recall: Recall, past: Past
 ) -> None:

@@ -35,6 +35,10 @@ LEAST_ALIKE = 0.65
 LEAST_ALIKE_RANKED = 0.45  # of one that is among the first itself: the question leads to both
 SUBJECT_TERMS, SUBJECT_WEIGHT = 3, 0.2  # "Parents' evening is on Tuesday" / "They moved parents' evening, it's ..."
 _CALLED = re.compile(r"\b(?:(?:is|are|was) (?:called|named)|heißt|s'appelle|se llama|si chiama) ['\"]?(\w[\w-]+)")
+REJECTION = re.compile(  # how a user's message begins that says that what it answers is wrong
+    r"(?i)\W*(?:no\b(?! (?:problem|worries|need|thanks))|nope|wrong|incorrect|nein|falsch|das stimmt nicht|non"
+    r"|(?:that|this|it)(?:(?:.s| is| was) (?:wrong|not (?:true|right))| (?:is|was)n.t (?:true|right)))\b"
+)
 
 
 def statements(table: PassageTable, best: RankedRows) -> Rows:
@@ -118,17 +122,23 @@ def namesakes(
     return nearest_first(rows, asked)[:LOOKED_AT]
 
 
+def next_said(table: PassageTable, row: int) -> int:
+    """The row of what the user said next in the conversation of a passage; -1: nothing near it."""
+    at = int(table.after[row])
+    for _ in range(FOLLOWED):
+        if at >= 0 and (not table.users[at] or table.fulls[at] == table.fulls[row]):
+            at = int(table.after[at])
+    return at if at >= 0 and table.users[at] else -1
+
+
 def next_statement(table: PassageTable, row: int, eligible: Bools, asked: QueryMatches) -> list[int]:
     """
     The row of what the user said next in the conversation of a statement, where it tells something near the question.
 
     "The vet put him on tablets" follows "Our dog is called Bruno", and neither names him nor calls him a dog.
     """
-    at = int(table.after[row])
-    for _ in range(FOLLOWED):
-        if at >= 0 and (not table.users[at] or table.fulls[at] == table.fulls[row]):
-            at = int(table.after[at])
-    tells = at >= 0 and eligible[at] and table.users[at] and not table.asks[at] and table.tells[at] >= LEAST_UPDATING
+    at = next_said(table, row)
+    tells = at >= 0 and eligible[at] and not table.asks[at] and table.tells[at] >= LEAST_UPDATING
     is_near = asked.cosines is None or asked.cosines[at] >= LEAST_NAMESAKE_NEARNESS
     return [at] if tells and is_near and table.lengths[at] <= FOLLOWING_CHARS else []
 

@@ -165,7 +165,7 @@ def covering_passages(rows: Sequence[Row], query: Query, named: frozenset[str], 
     return [(one.id, gain) for one, gain in (*((one, most) for one in wishes), *covering)][:limit]
 
 
-def without_negligible(found: Iterable[Candidate]) -> list[Candidate]:
+def worthwhile(found: Iterable[Candidate]) -> list[Candidate]:
     """Typed passages, newest first, without a client's words, small talk, and what is said again in a newer one."""
     kept: list[Candidate] = []
     told: list[tuple[set[str], set[str]]] = []

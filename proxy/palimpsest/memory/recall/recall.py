@@ -44,22 +44,9 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Embedder, LookupCounts, Vectors
 from palimpsest.memory.index.full_text import find_ahead, find_each
 from palimpsest.memory.index.passage_tables import PassageTables
-from palimpsest.memory.recall.eligibility import (
-    eligible_passages,
-    first_of_equals,
-    lost_passages,
-    uncleared_passages,
-    without_copies,
-    without_rejected,
-)
+from palimpsest.memory.recall import eligibility
 from palimpsest.memory.recall.fresh_passages import EmbedAside, FreshPassages
-from palimpsest.memory.recall.lost_work import (
-    account_of,
-    covering_passages,
-    typed_passages,
-    uncleared,
-    without_negligible,
-)
+from palimpsest.memory.recall.lost_work import account_of, covering_passages, typed_passages, uncleared, worthwhile
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
 from palimpsest.memory.recall.updates import texts_of, told_of_known_things, with_related
 from palimpsest.settings.policy import RecallPolicy
@@ -181,15 +168,13 @@ class Recall:
         def choose(ask: Ask) -> Recalled:
             texts = PassageTexts(ask, query.tenant)
 
-            def judge(
-                ask: Ask, query: Query, near: Vectors | None, asked: QueryMatches
-            ) -> tuple[str, RankedRows | None, float]:
+            def judge(query: Query, near: Vectors | None, asked: QueryMatches) -> tuple[str, RankedRows | None, float]:
                 return self._judge(ask, scope, query, texts, table, eligible, lost, near, asked, limit)
 
-            reason, best, helps = judge(ask, query, vectors, asked)
+            reason, best, helps = judge(query, vectors, asked)
             if best is not None and more_asked and helps >= query.least_help:  # the question itself admits, or nothing
                 others = [
-                    judge(ask, replace(query, text=also.text, least_help=0.0, wishes=0, whole_chars=0), near, also)[1]
+                    judge(replace(query, text=also.text, least_help=0.0, wishes=0, whole_chars=0), near, also)[1]
                     for near, also in zip(more_vectors, more_asked, strict=True)
                 ]
                 from palimpsest.core.recall.query_plan import interleave  # few policies make plans
@@ -231,7 +216,7 @@ class Recall:
                 for place, (id, gain) in enumerate(best, start=1)
                 if id in memories
             ]
-            return tuple(without_negligible(candidates) if is_work else candidates), account
+            return tuple(worthwhile(candidates) if is_work else candidates), account
 
         candidates, account = await self._database.ask(choose, query.tenant)
         reason = "nothing is asked: what the compaction removed, by what it names"
@@ -271,10 +256,10 @@ class Recall:
         held = find_each(ask, scope, table, terms)
         asked = [question_by_words(text, now, one, own) for text, one in zip(questions, held, strict=True)]
         cleared = marks(ask) if query.without_cleared else {}
-        kept = uncleared_passages(table, cleared)
-        eligible, lost = eligible_passages(table, query, own), lost_passages(table, query, own)
+        kept = eligibility.uncleared_passages(table, cleared)
+        eligible, lost = eligibility.eligible_passages(table, query, own), eligibility.lost_passages(table, query, own)
         if query.reach is not Reach.CONVERSATION:
-            eligible &= without_rejected(table, query, own, now)
+            eligible &= eligibility.without_rejected(table, query, own, now)
         if len(chosen.kinds) < EVERY_KIND or chosen.reinforcement:
             eligible, asked = _restricted(ask, scope, table, chosen, eligible, asked)
         return scope, table, *((eligible, lost) if kept is None else (eligible & kept, lost & kept)), asked
@@ -300,7 +285,7 @@ class Recall:
         if chosen.floor is not None and asked.cosines is not None:
             eligible = eligible & (asked.cosines >= chosen.floor)
             query = replace(query, least_help=0.0)
-        eligible = without_copies(texts, table, eligible, asked)
+        eligible = eligibility.without_copies(texts, table, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
@@ -342,7 +327,7 @@ class Recall:
     ) -> tuple[RankedRows | None, Relevance | None]:
         """Rank passages, each message once, and judge them; None: there is nothing to rank."""
         ranked = rank(table, asked, eligible, self._clock(), self._recipe_now)
-        once = ranked.part(first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
+        once = ranked.part(eligibility.first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
         return (once, relevance(table, asked, once)) if len(once.rows) else (None, None)
 
     @property

@@ -44,10 +44,13 @@ def with_related(
     later = {row: updates.later_statements(table, row, found[row].rows, weighed[row], eligible) for row in said}
     named = {row: _names_not_asked_for(text, asked) for row, text in stated.items()}
     others = {row: updates.namesakes(table, row, found[row].rows, named[row], eligible, asked) for row in said}
-    read = texts_of(texts, table, updates.union([*(rows for rows, _ in later.values()), *others.values()]))
+    first = best.rows[: updates.STATEMENTS]
+    replies = {row: updates.next_said(table, row) for row in first[~table.users[first]].tolist()}
+    replies = {row: at for row, at in replies.items() if at >= 0 and eligible[at]}
+    looked_at = [*(rows for rows, _ in later.values()), *others.values(), np.array([*replies.values()], np.int64)]
+    read = texts_of(texts, table, updates.union(looked_at))
     behind: dict[int, list[tuple[int, float]]] = {}
     rare = term_weight(1, len(table))
-    first = best.rows[: updates.STATEMENTS]
     for row in said:
         alike = {
             one: float(cosine) + updates.likeness(said[row], query_terms(read[one]), weighed[row], rare)
@@ -58,6 +61,9 @@ def with_related(
         ranked = sorted(one for one in alike.items() if one[0] in first and one[1] >= updates.LEAST_ALIKE_RANKED)[-1:]
         named_too = [one for one in others[row].tolist() if one in read and updates.has_name(read[one], named[row])]
         behind[row] = [*newest, *ranked, *((one, 0.0) for one in named_too[: updates.NAMESAKES])]
+    for row, at in replies.items():  # told without it, a rejected answer would stand as true
+        if at in read and updates.REJECTION.match(read[at]):
+            behind[row] = [(at, 0.0), *behind.get(row, ())]
     at_end = {row: updates.next_statement(table, row, eligible, asked) for row in said}
     return _with_updates(best, behind, at_end) if any((*behind.values(), *at_end.values())) else best
 
@@ -103,7 +109,7 @@ def _with_updates(
             alike.setdefault(one, much)
     probable = dict(zip(best.rows.tolist(), best.signals[PROBABILITY].tolist(), strict=True))
     for statement, each in behind.items():
-        for update in (*(row for row, _ in each), *at_end[statement]):
+        for update in (*(row for row, _ in each), *at_end.get(statement, ())):
             probable[update] = max(probable.get(update, 0.0), probable[statement])
     rows = np.array([*alike], np.int64)
     known = np.array([place.get(row, -1) for row in alike])
