@@ -143,6 +143,12 @@ async def test_of_several_tenants_one_is_chosen_to_search(home: House) -> None:
         assert (status, f'<option value="{tenant}" selected>' in text) == (200, True)
 
 
+async def test_one_request_and_one_conversation_are_counted_in_the_singular(home: House) -> None:
+    for path in ("", "search"):
+        _, shown = await home.ask(f"/memory/{path}", LOCAL)
+        assert re.search(r"\b1 (?:request|conversation)\b", shown) and not re.search(r"\b1 \w+s\b", shown)
+
+
 async def test_an_empty_archive_can_be_searched_and_its_first_page_follows_what_comes(tmp_path: Path) -> None:
     database = Database(tmp_path / "empty.db")
     await database.open()
