@@ -371,19 +371,10 @@ def test_two_tenants_cannot_share_a_key(tmp_path: Path) -> None:
 
 def test_admin_token_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
-    file.write_text(f"{'file' * 4}\n")
+    file.write_text("from-file\n")
     assert admin_token({}) is None
-    assert admin_token({"PALIMPSEST_ADMIN_TOKEN_FILE": str(file)}) == "file" * 4
-    direct = {"PALIMPSEST_ADMIN_TOKEN": "here" * 4, "PALIMPSEST_ADMIN_TOKEN_FILE": str(file)}
-    assert admin_token(direct) == "here" * 4
-
-
-def test_an_admin_token_that_can_be_guessed_stops_the_start(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text("x" * 15)
-    for setting, value in (("PALIMPSEST_ADMIN_TOKEN", "ab"), ("PALIMPSEST_ADMIN_TOKEN_FILE", str(file))):
-        with pytest.raises(PolicyError, match=f"{setting}: shorter than 16 characters"):
-            admin_token({setting: value})
+    assert admin_token({"PALIMPSEST_ADMIN_TOKEN_FILE": str(file)}) == "from-file"
+    assert admin_token({"PALIMPSEST_ADMIN_TOKEN": "direct", "PALIMPSEST_ADMIN_TOKEN_FILE": str(file)}) == "direct"
 
 
 def test_admin_token_file_that_holds_nothing_stops_the_start(tmp_path: Path) -> None:

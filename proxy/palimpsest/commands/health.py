@@ -83,7 +83,6 @@ def _check_config(given: argparse.Namespace) -> int:
     from palimpsest.settings.describe import changes
 
     policy = policy_of(given)
-    load.admin_token(os.environ)
     folder = disk.check_folder(policy.data)
     if folder.state is State.FAILED:
         raise PolicyError(f"data: {folder.found.removeprefix('data: ')}; {folder.advice}".removesuffix("; "))

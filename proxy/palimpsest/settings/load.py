@@ -32,7 +32,6 @@ POLICY_FILE_ENV = "PALIMPSEST_POLICY_FILE"  # file of the one that came into for
 SOURCE_ENV = "PALIMPSEST_SOURCE_JSON"  # and where it came from, so that they can read it anew
 TOKEN_ENV = "PALIMPSEST_ADMIN_TOKEN"
 TOKEN_FILE_ENV = "PALIMPSEST_ADMIN_TOKEN_FILE"
-TOKEN_CHARS = 16  # below, a token can be guessed by whoever may ask as often as he likes
 SECRET_ENV = "PALIMPSEST_SECRET"
 
 WRAPPED_BY_ENV = "PALIMPSEST_WRAPPED_BY"  # for a proxy: process id of the `palimpsest wrap` with which it ends
@@ -173,15 +172,12 @@ def proxy_keys(policy: Policy, environment: Mapping[str, str]) -> dict[str, KeyP
 
 
 def admin_token(environment: Mapping[str, str]) -> str | None:
-    """The token of the proxy's own endpoints; None: not set. `PolicyError`: its file cannot be read, or it is short."""
-    setting, file = TOKEN_ENV, environment.get(TOKEN_FILE_ENV)
-    if not (token := environment.get(TOKEN_ENV)) and file:
-        setting, token = TOKEN_FILE_ENV, _secret_in(Path(file), TOKEN_FILE_ENV, "token")
-    if token and len(token) < TOKEN_CHARS:
-        raise PolicyError(
-            f"{setting}: shorter than {TOKEN_CHARS} characters, so it can be guessed; choose a longer one"
-        )
-    return token or None
+    """The token of the proxy's own endpoints; None: not set. `PolicyError`: its file cannot be read or is empty."""
+    if token := environment.get(TOKEN_ENV):
+        return token
+    if not (name := environment.get(TOKEN_FILE_ENV)):
+        return None
+    return _secret_in(Path(name), TOKEN_FILE_ENV, "token")
 
 
 def server_key(policy: Policy, environment: Mapping[str, str]) -> str:

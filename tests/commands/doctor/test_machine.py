@@ -95,5 +95,5 @@ def test_the_operators_token_is_there_or_need_not_be(tmp_path: Path) -> None:
     assert machine.admin_token(outside, {}).state is State.WARNING
     assert machine.admin_token(outside, {"PALIMPSEST_ADMIN_TOKEN": "x" * 16}).state is State.OK
     short = machine.admin_token(outside, {"PALIMPSEST_ADMIN_TOKEN": "hunter2"})
-    assert short.state is State.FAILED and "hunter2" not in str(short)
+    assert short.state is State.WARNING and "hunter2" not in str(short)
     assert machine.admin_token(FREE, {"PALIMPSEST_ADMIN_TOKEN_FILE": str(tmp_path / "no")}).state is State.FAILED

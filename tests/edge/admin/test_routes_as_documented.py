@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 GUIDE = (ROOT / "docs" / "api.md").read_text()
 EXAMPLES = re.findall(r"```sh\n(.*?)```(?:\n\n```json\n(.*?)```)?", GUIDE, re.S)
-TOKEN = {"authorization": "Bearer t0ken-t0ken-t0ken"}
+TOKEN = {"authorization": "Bearer t0ken"}
 
 
 def settings_for(upstream: ScriptedUpstream) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """What stands in the guide, and what it is called in a proxy that runs here."""
     upstream = ScriptedUpstream(lambda body: f"Noted: {body['messages'][-1]['content'][:40]}")
     data = tmp_path_factory.mktemp("documented") / "data"
-    environment = {"PALIMPSEST_ADMIN_TOKEN": "t0ken-t0ken-t0ken", "ACME_KEY": "acme-key"}
+    environment = {"PALIMPSEST_ADMIN_TOKEN": "t0ken", "ACME_KEY": "acme-key"}
     with upstream_on_a_thread(upstream) as up, Proxy(data, "", settings_for(up), **environment) as proxy:
         ann = {"x-palimpsest-user": "ann"}
         for text in ("Write a haiku.", "Name three rivers."):
@@ -53,7 +53,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         page = request(proxy.port, "GET", "/memory/v1/conversations?user=ann&limit=2", headers=TOKEN).json
         yield {
             "http://127.0.0.1:8484": f"http://127.0.0.1:{proxy.port}",
-            "$PALIMPSEST_ADMIN_TOKEN": "t0ken-t0ken-t0ken",
+            "$PALIMPSEST_ADMIN_TOKEN": "t0ken",
             "c-5b0c": home,
             "Y29udmVyc2F0aW9ucy40": page["next"],
             "palimpsest openapi": f"{sys.executable} -m palimpsest openapi",

@@ -18,6 +18,7 @@ from palimpsest.memory.tokens import counter
 from palimpsest.settings import load
 from palimpsest.settings.policy import ModelPolicy, Policy
 
+TOKEN_CHARS = 16  # below, a token can be guessed by whoever may ask as often as he likes
 MILLISECONDS = 1000
 
 
@@ -116,4 +117,6 @@ def admin_token(policy: Policy, environment: Mapping[str, str]) -> Finding:
         return ok(check, "not set: /memory/ answers only this machine")
     if token is None:
         return warning(check, "not set: /memory/ refuses everyone", f"set {load.TOKEN_ENV}")
+    if len(token) < TOKEN_CHARS:
+        return warning(check, f"shorter than {TOKEN_CHARS} characters, so it can be guessed", "choose a longer one")
     return ok(check, "set")

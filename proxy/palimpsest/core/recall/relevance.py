@@ -93,8 +93,10 @@ def passage_signals(table: PassageTable, asked: QueryMatches, ranked: RankedRows
     """The signals of whether each of m ranked passages answers the question: name to values, (m,)."""
     rows, given = ranked.rows, ranked.signals
     ones = np.ones(len(rows))
-    question = read_utterance(asked.text)
-    form = dict(zip(PERSONAL, question_form(asked.text), strict=False))  # all but the constant
+    question, form = (
+        read_utterance(asked.text),
+        dict(zip(PERSONAL, question_form(asked.text), strict=False)),
+    )  # all but the constant
     own = personal(asked.text)
     cosine = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
     held = term_matrix(asked.found, rows)

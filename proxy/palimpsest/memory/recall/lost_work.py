@@ -36,8 +36,10 @@ READ_CHARS, READ_MESSAGES, MESSAGE_CHARS = 80_000, 400, 8_000
 
 def uncleared(ask: Ask, scope: Scope, own: int, query: Query) -> list[Row]:
     """The passages of a conversation (`passages_of`), without what was cleared where the query leaves that out."""
-    marks = partial(cleared_in, tenant=scope.tenant, own=own, since=math.inf)
-    passages = partial(passages_of, tenant=scope.tenant, conversation=own)
+    marks, passages = (
+        partial(cleared_in, tenant=scope.tenant, own=own, since=math.inf),
+        partial(passages_of, tenant=scope.tenant, conversation=own),
+    )
     ask_ahead(ask, lambda: [marks, passages] if query.without_cleared else [passages])
     cleared = marks(ask).get(own, 0) if query.without_cleared else 0
     return [row for row in passages(ask) if row[1] > cleared]
