@@ -257,6 +257,20 @@ async def test_subagent_whose_parent_still_waits_to_be_written_is_known_as_its_o
     assert [(role, named) for role, named, _ in seen] == [("main", ""), ("subagent", seen[0][2])]
 
 
+async def test_second_request_continues_a_short_first_one_whose_answer_waits_to_be_written(house: House) -> None:
+    """Some clients go on as soon as they know why an answer stopped, and leave the end of the stream unread."""
+    hello, answer = user("Hello, the port is 7431."), "Noted: it is 7431."
+    async with house.running():
+        _, first = await house.prepare(hello)
+        hearing = asyncio.create_task(hear(first, answer))
+        await asyncio.sleep(0)
+        assert house.memory.archivist.backlog == 2
+        _, second = await house.prepare(hello, assistant(answer), user("Which one?"))
+        await hearing
+    assert said(second, "event") == "append"
+    assert said(second, "conversation") == said(first, "conversation")
+
+
 async def test_request_does_not_wait_for_one_that_it_does_not_go_on_from(house: House) -> None:
     async with house.running():
         with house.busy():

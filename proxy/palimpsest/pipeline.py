@@ -515,14 +515,15 @@ class Pipeline:
 
         It would be archived behind what stood before that, and with all of its messages once more. The commit of an
         answer comes behind that of its request. A sub-agent's first request may come before its parent is written, as
-        agents act on a call before the answer ends. While the store fails, the request itself waits for none of this.
+        agents act on a call before the answer ends; so may the second request of any client that reads no further than
+        to the reason why an answer stopped. While the store fails, the request itself waits for none of this.
         """
-        follows, speaker = request.follows, request.speaker
+        follows, speaker, chat = request.follows, request.speaker, request.reading.chat
         commits = {late.committed for late in earlier}
         if follows is not None:
             commits.add(self._archivist.commit_of(follows.turn))
-        elif speaker.parent_ids:
-            commits.add(self._archivist.commit_of_requests(speaker.tenant))
+        elif speaker.parent_ids or chat.follows or sum(m.role == "assistant" for m in chat.history) == 1:
+            commits.add(self._archivist.newest_commit(speaker.tenant))
         if waited_for := [commit for commit in commits if commit is not None]:
             if self._archivist.is_failing:
                 attempt.release()

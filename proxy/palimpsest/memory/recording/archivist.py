@@ -46,7 +46,7 @@ class _QueuedItem:
     item: Item
     at: float  # by `monotonic`
     span: Span = NO_SPAN  # of an answer; ends with the commit
-    commit: Commit | None = None  # of a request, where somebody waits for it
+    commit: Commit | None = None  # where a request waits for it
 
 
 class Archivist:
@@ -123,10 +123,10 @@ class Archivist:
         """The commit of the answer to a turn; None: it is on the disk, or nothing is known of it."""
         return self._commits.get(turn)
 
-    def commit_of_requests(self, tenant: str) -> Commit | None:
-        """The commit of the newest request of a tenant that waits to be written, and so of all; None: none waits."""
+    def newest_commit(self, tenant: str) -> Commit | None:
+        """The commit of the newest item of a tenant that waits to be written, and so of all; None: none waits."""
         for number, taken in reversed(self._taken.items()):
-            if isinstance(taken.item, RequestItem) and taken.item.tenant == tenant:
+            if taken.item.tenant == tenant:
                 commit: Commit = taken.commit or asyncio.get_running_loop().create_future()
                 self._taken[number] = replace(taken, commit=commit)
                 return commit
