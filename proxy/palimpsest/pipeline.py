@@ -514,9 +514,9 @@ class Pipeline:
         Wait until what a request goes on from is on the disk, where it has its answer and is not; False: it is not.
 
         It would be archived behind what stood before that, and with all of its messages once more. The commit of an
-        answer comes behind that of its request. A sub-agent's first request may come before its parent is written, as
-        agents act on a call before the answer ends; so may the second request of any client that reads no further than
-        to the reason why an answer stopped. While the store fails, the request itself waits for none of this.
+        answer comes behind that of its request. A sub-agent's first request, and any second one, may come before that:
+        clients act on a call, or on why an answer stopped, and leave its end unread. While the store fails, the request
+        itself waits for none of this.
         """
         follows, speaker, chat = request.follows, request.speaker, request.reading.chat
         commits = {late.committed for late in earlier}

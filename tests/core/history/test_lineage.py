@@ -653,10 +653,23 @@ def test_summary_that_loses_its_company_is_no_second_compaction(client: Client):
     client.messages[1:] = [user(again), user(f"{prose(60, 'more files')}\n{SUMMARY}")]
     assert client.send(prose(20, "answer")).event is Event.SUMMARY
     client.messages[1:3] = [user(f"It goes on.\n{SUMMARY}")]
-    assert client.ask(prose(20, "next")).event is Event.APPEND
+    wrapped = client.ask(prose(20, "next"))
+    assert (wrapped.event, wrapped.lineage.summary_at) == (Event.APPEND, (0,))
     summarise(client, answer=prose(60, "second"))
     client.messages[1:] = [user(f"It goes on.\n{prose(60, 'second')}")]
     assert client.ask(prose(20, "last")).event is Event.SUMMARY
+
+
+def test_summary_renewed_behind_the_same_opening_is_still_no_word_of_the_users(client: Client):
+    """Where nothing else is gone: the client summed up its summary alone."""
+    opening = f"What was said before this point was compacted into the following summary: {prose(40, 'opening')}"
+    summarise(client)
+    client.messages[1:-4] = [user(f"{opening}\n{SUMMARY}")]
+    assert client.ask(prose(20, "one")).event is Event.SUMMARY
+    summarise(client, answer=prose(60, "second"))
+    client.messages[1] = user(f"{opening}\n{prose(60, 'second')}")
+    renewed = client.ask(prose(20, "two"))
+    assert (renewed.event, renewed.lineage.summary_at) == (Event.APPEND, (0,))
 
 
 def test_summary_renewed_at_every_turn_is_a_summary_each_time(client: Client):

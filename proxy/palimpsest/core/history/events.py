@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from palimpsest.core.history.changes import Changes
-from palimpsest.domain import Event, frozen
+from palimpsest.domain import Event, HeadFlag, frozen
 
 
-def _always(_: Changes) -> bool:
-    return True
+def _echoing(c: Changes) -> tuple[int, ...]:
+    return tuple(at for at in c.echoing if at >= 0)
 
 
-def _nowhere(_: Changes) -> tuple[int, ...]:
-    return ()
+def _renewed(c: Changes) -> tuple[int, ...]:
+    """Where a newer summary stands behind the opening of the one before: no word of the user's either."""
+    return tuple(at for at in c.changed if c.head.flags[c.kept[at]] & HeadFlag.SUMMARY)
 
 
 @frozen
@@ -28,7 +29,7 @@ class Rule:
     holds: Callable[[Changes], object]
     event: Event
     evidence: str
-    summaries: Callable[[Changes], tuple[int, ...]] = _nowhere
+    summaries: Callable[[Changes], tuple[int, ...]] = lambda _: ()
 
 
 RULES = (
@@ -50,17 +51,19 @@ RULES = (
         lambda c: c.gone and c.echoing and c.has_summary_wrapped_anew and c.ends_in_tool,
         Event.TOOL,
         "the earlier summary again, in a different message",
+        _echoing,
     ),
     Rule(
         lambda c: c.gone and c.echoing and c.has_summary_wrapped_anew,
         Event.APPEND,
         "the earlier summary again, in a different message",
+        _echoing,
     ),
     Rule(
         lambda c: c.gone and c.echoing,
         Event.SUMMARY,
         "a new message repeats the answer to a request for a summary",
-        lambda c: tuple(at for at in c.echoing if at >= 0),
+        _echoing,
     ),
     Rule(
         lambda c: len(c.gone) > 1 and c.resumed,
@@ -108,8 +111,8 @@ RULES = (
     Rule(
         lambda c: c.is_said_to_be_a_retry, Event.RETRY, "the client marks it as a retry; the attempt before was refused"
     ),
-    Rule(lambda c: c.ends_in_tool, Event.TOOL, "all messages are there, with new tool results"),
-    Rule(_always, Event.APPEND, "all messages are there, with a new one"),
+    Rule(lambda c: c.ends_in_tool, Event.TOOL, "all messages are there, with new tool results", _renewed),
+    Rule(lambda _: True, Event.APPEND, "all messages are there, with a new one", _renewed),
 )
 
 
