@@ -1,4 +1,4 @@
-"""Turns that wait are brought each once and in the order of their lane, and no lane waits for another."""
+"""Turns that wait are brought each once and in the order of their lane; lanes are brought at the same time."""
 
 from __future__ import annotations
 

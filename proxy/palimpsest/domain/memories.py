@@ -57,7 +57,7 @@ class Query:
     `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
     lasting wishes come with it, asked for or not; `whole_chars` how much may be lost for all of it to come.
     `account_chars` is how much an account of the work that was lost may say, 0: none is wanted; `seen` are the texts
-    that the model still sees, whose names it leaves out.
+    that the model still sees: it leaves out their names, and no passage comes that stands in one of them.
     """
 
     tenant: str

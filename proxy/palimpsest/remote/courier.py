@@ -4,8 +4,8 @@ The courier: brings turns to a memory that may be away, from the disk of this ma
 What is brought is a request as it was sent, with its answer; it is read there, when it is brought. So it never matters
 what was known of the conversation when it was said.
 
-Turns that must stay in their order are a lane. Lanes are brought at the same time, in rounds: one turn after the other
-would fall behind the clients of many tenants.
+Turns that must stay in their order are a lane. Lanes are brought at the same time, in rounds, because bringing one turn
+after the other would not keep up with many tenants.
 """
 
 from __future__ import annotations
@@ -172,13 +172,14 @@ class Courier:
         return brought
 
     async def _bring_first(self) -> bool:
-        """Bring the first turns, one round; whether there were any. An error is raised once all lanes have ended."""
+        """Bring the first turns, one round; whether there were any. Errors are raised once all lanes have ended."""
         lanes: dict[str, list[tuple[int, str, bytes]]] = {}
         for waiting in await self._on_disk(self._room.first, ROUND_TURNS, ROUND_BYTES):
             lanes.setdefault(self._lane_of(waiting[2]), []).append(waiting)
-        for error in await asyncio.gather(*map(self._bring_lane, lanes.values()), return_exceptions=True):
-            if error is not None:
-                raise error
+        brought = await asyncio.gather(*map(self._bring_lane, lanes.values()), return_exceptions=True)
+        errors = [error for error in brought if error is not None]
+        if errors:
+            raise next((error for error in errors if not isinstance(error, (Away, Denied))), errors[0])
         return bool(lanes)
 
     async def _bring_lane(self, lane: list[tuple[int, str, bytes]]) -> None:

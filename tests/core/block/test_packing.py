@@ -174,13 +174,6 @@ def test_of_bare_calls_one_stretch_is_told() -> None:
     assert [*cut] == [one.memory.id for one in others]
 
 
-def test_calls_alone_are_recalled_to_nobody() -> None:
-    called, told = said(1, 'Read({"path": "debug.log"})', role="assistant"), said(2, "The log is rotated at midnight.")
-    assert pack([called], ROOMY, BlockKind.RECALL)[0] is None
-    both, _ = pack([called, told], ROOMY, BlockKind.RECALL)
-    assert both is not None and both.occurrences == (1, 2)
-
-
 def test_overlapping_windows_of_a_message_read_as_one_text() -> None:
     text = " ".join(f"word{n}" for n in range(300))
     pieces = windows(1, text)

@@ -43,6 +43,10 @@ ASIDES = Asides((re.compile("go on, or ask\\."),))
         ("[System note: Your previous turn was interrupted by a gateway restart. Go on with it.]", ""),
         ("[System note: The previous turn was interrupted.]\n\nWhich port?", "Which port?"),
         ("Base directory for this skill: /home/ann/skills/pdf\n\n# PDF\n\nAsk which port.", ""),
+        (
+            "Base directory for this skill: /a\n\n# PDF\n[Request interrupted by user]\nUse port 7431.",
+            "[Request interrupted by user]\nUse port 7431.",
+        ),
         ("What is the base directory for this skill: a or b?", "What is the base directory for this skill: a or b?"),
         ("[System note: answer briefly] Which port?", "[System note: answer briefly] Which port?"),
         ('<user_input mode="act">"Which port?"</user_input>', "Which port?"),

@@ -112,15 +112,7 @@ def test_questions_that_anybody_could_ask_do_not_come_back_with_what_was_told() 
         *("How much may my cat eat?", "50 grams.", "Write a plan for the week.", "Monday: fish ..."),
         *("What did Dr. Okafor prescribe?", "Drops."),
     )
-    asks, tells = np.isin(np.arange(len(talk)), [2, 4, 8]), np.arange(len(talk)) == 0
-    shown = replace(passage_table(talk, users=[0, 2, 4, 6, 8]), asks=asks, tells=tells.astype(float))
+    shown = replace(passage_table(talk, users=[0, 2, 4, 6, 8]), asks=np.isin(np.arange(len(talk)), [2, 4, 8]))
     said = dict(enumerate(talk))
-    assert without_general(shown, np.arange(len(talk)), said).tolist() == [0, 4, 5, 6, 7, 8, 9]
+    assert without_general(shown, np.arange(len(talk)), said).tolist() == [0, 1, 4, 5, 6, 7, 8, 9]
     assert without_general(shown, np.array([2, 3]), said).tolist() == []
-
-
-def test_short_answers_to_a_statement_come_back_only_where_they_name_something() -> None:
-    talk = ("Our cat Momo is 14.", "Good to know.", "She needs benazepril.", "Then 5 mg.", "What is that?", "A drug.")
-    table = passage_table(talk, users=[0, 2, 4])
-    shown = replace(table, asks=np.arange(6) == 4, tells=np.isin(np.arange(6), [0, 2]).astype(float))
-    assert without_general(shown, np.array([0, 1, 2, 3, 5]), dict(enumerate(talk))).tolist() == [0, 2, 3, 5]

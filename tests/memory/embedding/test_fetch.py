@@ -65,7 +65,9 @@ def test_what_vanishes_while_it_is_counted_is_no_fault(tmp_path: Path) -> None:
     done = threading.Event()
     thread = threading.Thread(target=come_and_go)
     thread.start()
-    counted = {folder_bytes(tmp_path) for _ in range(2000)}
-    done.set()
-    thread.join()
+    try:
+        counted = {folder_bytes(tmp_path) for _ in range(2000)}
+    finally:
+        done.set()
+        thread.join()
     assert counted == {4}

@@ -181,13 +181,13 @@ async def test_what_a_replayed_block_carries_does_not_come_again(recall: Recall,
     assert TALK[0] not in texts(recalled)
 
 
-async def test_what_a_visible_message_quotes_of_another_does_not_come_and_the_rest_does(
-    recall: Recall, lost: frozenset[int]
-) -> None:
+async def test_what_a_visible_message_quotes_whole_does_not_come(recall: Recall, lost: frozenset[int]) -> None:
     whole = await recall.recall(ask(FESTIVAL, lost, seen=("He asked about the festival.",)), 10)
     assert texts(whole)[0] == TALK[0]
     quoted = await recall.recall(ask(FESTIVAL, lost, seen=(f"The user said: {TALK[0]} Go on.",)), 10)
     assert texts(quoted) == texts(whole)[1:]
+    cut = await recall.recall(ask(FESTIVAL, lost, seen=(f"The user said: {TALK[0][:-8]}... Go on.",)), 10)
+    assert texts(cut) == texts(whole), "its end is not visible"
 
 
 async def test_what_the_model_still_sees_does_not_come_even_from_elsewhere(recall: Recall, past: Past) -> None:
@@ -491,6 +491,8 @@ async def test_a_request_too_long_to_be_quoted_is_told_by_its_beginning_and_end_
     assert account is not None and account.lines[0].label == "asked" and account.lines[0].occurrences == said[:1]
     assert account.lines[0].text.startswith("Make the parser faster. It takes") and len(account.lines[0].text) < 900
     assert account.lines[0].text.endswith("lines. Change no interface.")
+    beginning, _, end = account.lines[0].text.partition(" … ")
+    assert f" {beginning.split()[-1]} " in request and f" {end.split()[0]} " in request, "no word is cut"
     also = await past.say(second := "Take the second of the two designs.", "I did.")
     asked = await past.say("<command-name>/model</command-name>", "Fine.", conversation="c-1")
     for one, is_told in (
@@ -756,15 +758,19 @@ async def test_with_an_answer_comes_what_the_user_said_since_then_about_the_same
     assert update.probability == stale.probability and update.signals["update"][1] > 0
 
 
-@pytest.mark.parametrize("reply", ["No, that's wrong.", "It isn't right, look again.", "Nein, schau nochmal."])
+@pytest.mark.parametrize(
+    "reply", ["No, that's wrong.", "You're wrong, look.", "That is incorrect.", "Nein, schau nochmal."]
+)
 async def test_with_an_answer_comes_that_its_user_rejected_it(recall: Recall, past: Past, reply: str) -> None:
     answer = "The dev database is Postgres on port 5432."
     await past.say("Which port?", answer, reply, "I see.", *TALK, conversation="c-2")
-    await past.say("And there?", answer.replace("dev", "other"), "No problem, thanks.", "Fine.", conversation="c-3")
+    others = ("No problem, thanks.", "No, thanks, that is all.", "No idea.", "Non-fiction is fine.")
+    for number, other in enumerate(others):
+        await past.say(f"And {number}?", answer.replace("dev", f"{number}."), other, conversation=f"c-{number + 3}")
     await past.index()
     await past.mark_users()
     recalled = await recall.recall(ask("Which port has the dev database Postgres?", reach=Reach.TENANT), 10)
-    assert texts(recalled)[:2] == [answer, reply] and "No problem, thanks." not in texts(recalled)[:4]
+    assert texts(recalled)[:2] == [answer, reply] and not {*others} & {*texts(recalled)[:6]}
     rejected, rejection = recalled.candidates[:2]
     assert rejection.probability == rejected.probability
 

@@ -117,7 +117,7 @@ def pack(
             cut[memory.id] = "the same text is in the block already"
             continue
         is_first = memory.occurrence not in told
-        is_calls = _is_calls(memory.role, text)
+        is_calls = memory.role == "assistant" and all(map(_CALL.match, filter(None, text.split("\n"))))
         if (kind is BlockKind.RECALL or is_calls) and not (is_first or is_wanted):
             cut[memory.id] = "another passage of this message is in the block already"
             continue
@@ -145,18 +145,13 @@ def pack(
                 break
         else:
             cut[memory.id] = "no room left"
-    if not chosen or (kind is BlockKind.RECALL and all(_is_calls(piece.role, piece.text.strip()) for piece in chosen)):
+    if not chosen:
         return None, cut
     occurrences = tuple(dict.fromkeys(piece.occurrence for piece in chosen))
     also = dict.fromkeys(at for piece in chosen for at in piece.also if at not in occurrences)
     if kind is BlockKind.RECALL and len(chosen) == 1:
         head = opened(kind, READING_ONE)
     return Block(head + _body(chosen) + BLOCK_CLOSE, kind, occurrences, mentions=tuple(also)), cut
-
-
-def _is_calls(role: str, text: str) -> bool:
-    """Whether a text is nothing but calls of tools, which tell nothing without what came of them."""
-    return role == "assistant" and all(map(_CALL.match, filter(None, text.split("\n"))))
 
 
 def is_bare_question(memory: Memory) -> bool:

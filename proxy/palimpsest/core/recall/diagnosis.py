@@ -151,7 +151,7 @@ def diagnose(
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
         whole_chars=demand.whole_chars,
         account_chars=min(ACCOUNT_CHARS, budget.chars // 2) if restores else 0,
-        seen=_visible_texts(chat, blocks.texts, restores),
+        seen=_visible_texts(chat, blocks.texts) if restores else (),
     )
     return replace(
         found,
@@ -237,10 +237,8 @@ def _new_names(chat: Chat, lineage: Lineage) -> frozenset[str]:
     return frozenset(tag for message in new for tag in tags(readable(message.text, message.calls)))
 
 
-def _visible_texts(chat: Chat, replayed: Sequence[str], restores: bool) -> tuple[str, ...]:
-    """What the model sees of messages: for a restore all, with calls, and earlier blocks, else what was said."""
-    if not restores:
-        return tuple(message.text for message in chat.messages if message.role not in TOOL_ROLES)
+def _visible_texts(chat: Chat, replayed: Sequence[str]) -> tuple[str, ...]:
+    """All that the model sees: messages with their calls, and earlier blocks."""
     return (*(readable(message.text, message.calls) for message in chat.messages), *replayed)
 
 

@@ -27,9 +27,11 @@ _WRAPS = re.compile(  # around what was typed: by Cline and Cursor
 _ARGUMENTS = re.compile(  # of a command of claude-code's: numbers alone are not said, words are
     r"<command-args>(?:[\W\d_]{0,80}</command-args>)?|</command-args>"
 )
-_NOTES = re.compile(  # by hermes, of a turn that was interrupted: alone, or in front of what was typed
+_NOTES = re.compile(
+    # by hermes, of a turn that was interrupted: alone, or in front of what was typed
     r"(?:\s*\[System note: [^\[\]]{0,200}\binterrupted\b[^\[\]]{0,800}\]\s*)+"
-    r"|\s*Base directory for this skill: (?s:.+)"  # by claude-code: the text of one that the model has started
+    # by claude-code: the text of a skill that the model has started
+    r"|\s*Base directory for this skill: (?s:(?:(?!\[Request interrupted).)+)"
 )
 _EMPTY = re.compile(r"<([\w-]{1,40})></\1>")  # as `<command-args></command-args>`: a command without any
 ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more than what a client says

@@ -4,14 +4,12 @@ Small losses: what a conversation has lost, given back whole while it is little.
 A request often needs what it does not ask for: "Can I take ibuprofen?" of somebody who told of weak kidneys. No word or
 meaning leads from the one to the other. But where all that was lost is shorter than an ordinary block, nothing has to
 be found: the conversation gets it back as a whole, once, and keeps it as long as the block's message is in the request.
-Only general questions do not come, nor their answers: they can be asked again. Nor do short answers to a statement that
-name nothing: "Good to know."
+Only general questions do not come, nor their answers: they can be asked again.
 Where more was lost, but the user told little, what he told comes in the same way.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -21,7 +19,6 @@ from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Ro
 from palimpsest.core.recall.utterance import ENGLISH, is_telling, read_utterance
 
 LEAST_TELLING = 0.5  # of `PassageTable.tells`: a person's statement, and no question or task
-ACKNOWLEDGEMENT_CHARS = 40  # of an answer to a statement; longer ones may add something
 SHARE_TOLD = 1 / 5  # three or four statements: more are no longer little, and one is found among them
 LEAST_STATING = 0.2  # ... of what a request may be about: a task that was asked for is near to any other task
 # Cosine to the nearest of that, of MiniLM. By these 102 chats, in windows of five messages, are told 230 of 236 needs
@@ -31,7 +28,6 @@ LEAST_NEARNESS = 0.15
 LEAST_OWN_NEARNESS = 0.05
 LEAST_FOREIGN_NEARNESS = 0.4
 LONG_TALK_MARGIN = 0.07  # where more was lost than what is given: the talk is about other things, too
-_NAMING = re.compile(r"\d|\s[^\W\d_a-z]")  # a number, or a capital inside of a sentence
 
 
 def small_loss(table: PassageTable, lost: Bools, untold: Bools, asked: QueryMatches, most_chars: int) -> Rows:
@@ -57,21 +53,18 @@ def without_general(table: PassageTable, rows: Rows, said: Mapping[int, str]) ->
     """
     The rows without the user's questions that speak of nothing of his own and name nothing, and without their answers.
 
-    Anybody could ask those, and they can be asked again: "How long do cats sleep?" Nor short answers to what the user
-    told, which add nothing to it.
+    Anybody could ask those, and they can be asked again: "How long do cats sleep?"
 
     Args:
         rows: of one conversation, in order.
         said: the text of each.
     """
     kept: list[int] = []
-    is_general, told = False, {*np.flatnonzero(_statements(table)).tolist()}
+    is_general = False
     for row in rows.tolist():
-        text = said.get(row, "")
         if table.users[row]:
+            text = said.get(row, "")
             is_general = bool(table.asks[row]) and not (read_utterance(text).own or names(text))
-        elif table.before[row] in told and len(text) <= ACKNOWLEDGEMENT_CHARS and not _NAMING.search(text):
-            continue
         if not is_general:
             kept.append(row)
     return np.array(kept, np.int64)

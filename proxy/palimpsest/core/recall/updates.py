@@ -36,8 +36,9 @@ LEAST_ALIKE_RANKED = 0.45  # of one that is among the first itself: the question
 SUBJECT_TERMS, SUBJECT_WEIGHT = 3, 0.2  # "Parents' evening is on Tuesday" / "They moved parents' evening, it's ..."
 _CALLED = re.compile(r"\b(?:(?:is|are|was) (?:called|named)|heißt|s'appelle|se llama|si chiama) ['\"]?(\w[\w-]+)")
 REJECTION = re.compile(  # how a user's message begins that says that what it answers is wrong
-    r"(?i)\W*(?:no\b(?! (?:problem|worries|need|thanks))|nope|wrong|incorrect|nein|falsch|das stimmt nicht|non"
-    r"|(?:that|this|it)(?:(?:.s| is| was) (?:wrong|not (?:true|right))| (?:is|was)n.t (?:true|right)))\b"
+    r"(?i)\W*(?:no\b(?!\W+(?:problem|worries|need|thanks?|one|idea|rush|matter|doubt|no)\b)|nope|wrong|incorrect|nein"
+    r"|falsch|das stimmt nicht|non|you.re wrong|(?:that|this|it)(?:(?:.?s| is| was)"
+    r" (?:wrong|incorrect|not (?:true|right))| (?:is|was)n.t (?:true|right)))\b(?!-)"
 )
 
 

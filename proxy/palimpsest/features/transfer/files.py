@@ -76,9 +76,7 @@ class _Bounded(RawIOBase):
         self._left_bytes -= len(data)
         if self._left_bytes < 0:
             megabytes = self._most_bytes >> 20
-            raise OSError(
-                f"it unpacks to more than {megabytes:,} MB; if that is right, unpack it and import the result"
-            )
+            raise OSError(f"it unpacks to more than {megabytes:,} MB; if that is right, unpack it first")
         buffer[: len(data)] = data
         return len(data)
 

@@ -12,7 +12,6 @@ from palimpsest.core.archive.chunking import WISHES, certainty_of, query_terms
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.coverage import LostPassage, by_coverage
 from palimpsest.core.recall.human_text import human_text, untagged_words
-from palimpsest.core.recall.unseen import unseen_from
 from palimpsest.core.recall.utterance import says_nothing
 from palimpsest.core.work.account import PREFIX, LostMessage, account, command_of
 from palimpsest.core.work.calls import is_machine, written_edits
@@ -103,7 +102,6 @@ def _long_request(read: Sequence[LostMessage], newest_visible: int, query: Query
         one = lost[place]
         command = command_of(lost, place) if len(one.text) > TYPED_CHARS else ""
         typed = human_text(one.text, Asides()) if one.role == "user" else ""
-        typed = typed[unseen_from(typed, query.seen) :]
         text = command or " ".join(PREFIX.sub("", typed).split())
         is_long = len(text) > TYPED_CHARS and text[0] != "<"
         # what is short between tags, a client writes before and behind a request
@@ -111,8 +109,8 @@ def _long_request(read: Sequence[LostMessage], newest_visible: int, query: Query
             continue
         if not (command or is_long) or one.occurrence <= newest_visible or one.occurrence in query.excluded:
             break
-        start, _, _ = text[:REQUEST_START_CHARS].rpartition(" ")
-        _, _, end = text[-REQUEST_END_CHARS:].partition(" ")
+        start, end = text[:REQUEST_START_CHARS], text[-REQUEST_END_CHARS:]
+        start, end = start.rpartition(" ")[0] or start, end.partition(" ")[2] or end
         end = end if len(one.text) < MESSAGE_CHARS else ""  # else it was read to no end
         told = f"{start} … {end}".rstrip() if is_long else text
         return [AccountLine("asked", told, (one.occurrence,))]

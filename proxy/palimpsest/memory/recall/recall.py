@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from time import perf_counter
@@ -37,7 +37,6 @@ from palimpsest.core.recall.ranking import (
 )
 from palimpsest.core.recall.relevance import Relevance, relevance
 from palimpsest.core.recall.small_loss import small_loss, without_general
-from palimpsest.core.recall.unseen import unseen_from
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.domain import Account, Candidate, Memory, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault
@@ -64,6 +63,7 @@ NOTHING_STORED = "nothing is stored that recall may look at"
 NAMED_CHARS = 120
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 CLEARED_SECONDS = 3600.0  # that a cleared conversation stays out of others: the task that it was cleared for
+QUOTED_CHARS = 20  # of a text that stands in another one: shorter ones are said of other things, too
 EVERY_KIND = len(RecallPolicy().kinds)
 ORDERS: Mapping[str, dict[str, Any]] = {
     "fitted": {},
@@ -141,8 +141,7 @@ class Recall:
             recalled = await self._recall(query, limit)
         elapsed = perf_counter() - started
         self._counts.observe("recall", elapsed)
-        unseen = tuple(_unseen(recalled.candidates, query.seen))
-        return replace(recalled, candidates=unseen, admitted=bool(unseen), elapsed_ms=elapsed * 1000)
+        return replace(recalled, elapsed_ms=elapsed * 1000)
 
     async def _recall(self, query: Query, limit: int) -> Recalled:
         """Search by all questions of a query at once, and judge what may come."""
@@ -180,7 +179,7 @@ class Recall:
                 from palimpsest.core.recall.query_plan import interleave  # few policies make plans
 
                 best = interleave([best, *filter(None, others)], limit)
-            candidates = () if best is None else _candidates(texts, table, best)
+            candidates = () if best is None else _unseen(_candidates(texts, table, best), query.seen)
             if candidates and vectors is not None and (keys := self._keys()) is not None:
                 words = [*asked.found, *asked.absent]
                 noted = keys.tier(ask, scope, table, eligible, words, vectors[0], self._clock())
@@ -216,7 +215,7 @@ class Recall:
                 for place, (id, gain) in enumerate(best, start=1)
                 if id in memories
             ]
-            return tuple(worthwhile(candidates) if is_work else candidates), account
+            return _unseen(worthwhile(candidates) if is_work else candidates, query.seen), account
 
         candidates, account = await self._database.ask(choose, query.tenant)
         reason = "nothing is asked: what the compaction removed, by what it names"
@@ -370,12 +369,10 @@ def _candidates(texts: PassageTexts, table: PassageTable, best: RankedRows) -> t
     )
 
 
-def _unseen(found: Iterable[Candidate], seen: Sequence[str]) -> Iterator[Candidate]:
-    """The candidates without what the model sees of them in other messages."""
-    for one in found:
-        text, start = one.memory.text, unseen_from(one.memory.text, seen)
-        if start < len(text):
-            yield replace(one, memory=replace(one.memory, text=text[start:], start=one.memory.start + start))
+def _unseen(found: Iterable[Candidate], seen: Sequence[str]) -> tuple[Candidate, ...]:
+    """The candidates that no visible text quotes whole, as clients' summaries do."""
+    visible = "\n".join(seen)
+    return tuple(one for one in found if len(one.memory.text) < QUOTED_CHARS or one.memory.text not in visible)
 
 
 def _memories(texts: PassageTexts, follows: Mapping[int, int]) -> dict[int, Memory]:

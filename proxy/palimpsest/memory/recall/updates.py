@@ -32,7 +32,8 @@ def with_related(
 ) -> RankedRows:
     """
     A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
-    probable: the newest update, and what shares a rare name with it; and behind all what the user said next.
+    probable: the newest update, and what shares a rare name with it. Behind an answer stands the message in which its
+    user rejected it, and behind all what the user said next.
     """
     stated = texts_of(texts, table, updates.statements(table, best))
     said = {row: query_terms(text) for row, text in stated.items()}

@@ -86,6 +86,7 @@ class Archivist:
         self._idle = asyncio.Event()
         self._idle.set()
         self._lost = 0
+        self._is_late = False  # whether a turn has waited too long
 
     def __repr__(self) -> str:
         return f"<Archivist [{self.room.turns} queued, {len(self._unanswered)} unanswered, {self._lost} lost]>"
@@ -143,12 +144,13 @@ class Archivist:
         return len(self._spool) if self._spool else 0
 
     def _lags(self, tenant: str) -> bool:
-        """Whether a turn of this tenant has waited for longer than it should; the log says so."""
+        """Whether a turn of this tenant has waited for longer than it should; the log says so, once."""
         due = monotonic() - LAG_SECONDS
-        late = takewhile(lambda taken: taken.at < due, self._taken.values())
-        if does_lag := any(taken.item.tenant == tenant for taken in late):
+        late = {taken.item.tenant for taken in takewhile(lambda taken: taken.at < due, self._taken.values())}
+        if late and not self._is_late:
             log.warning("an earlier turn still waits for the disk", seconds=round(self.lag_seconds, 1))
-        return does_lag
+        self._is_late = bool(late)
+        return tenant in late
 
     def note(self, turn: Turn) -> None:
         """Take a request to be written; returns at once."""
