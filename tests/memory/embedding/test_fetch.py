@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +14,8 @@ import pytest
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.embedding.fetch import HUB_SHA256, folder_bytes, routes
 from palimpsest.settings.embedding_models import DEFAULT
+
+from tests.vanishing import vanishing_folders
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -56,18 +57,6 @@ def test_a_model_of_the_hub_that_is_not_the_known_one_is_not_used(hub: tuple[str
 
 
 def test_what_vanishes_while_it_is_counted_is_no_fault(tmp_path: Path) -> None:
-    def come_and_go() -> None:
-        while not done.is_set():
-            (tmp_path / "pip" / "unpacked" / "wheel").mkdir(parents=True)
-            shutil.rmtree(tmp_path / "pip")
-
     (tmp_path / "kept").write_bytes(b"1234")
-    done = threading.Event()
-    thread = threading.Thread(target=come_and_go)
-    thread.start()
-    try:
-        counted = {folder_bytes(tmp_path) for _ in range(2000)}
-    finally:
-        done.set()
-        thread.join()
-    assert counted == {4}
+    with vanishing_folders(tmp_path):
+        assert {folder_bytes(tmp_path) for _ in range(2000)} == {4}

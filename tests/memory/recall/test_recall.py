@@ -299,6 +299,9 @@ async def test_a_lasting_wish_comes_unasked_where_it_is_near_and_not_to_any_ques
     near = await recall.recall(ask("Draft emails to my colleagues about the meeting.", lost, wishes=3), 10)
     far = await recall.recall(ask("Was the train late?", lost, wishes=3), 10)
     assert texts(near)[0] == wish and wish not in texts(far)
+    quoted = (f"A page that a tool read says: {wish} And more.",)
+    near = await recall.recall(ask("Draft emails to my colleagues about the meeting.", lost, wishes=3, seen=quoted), 10)
+    assert texts(near)[0] == wish, "who quotes it cannot keep it away"
 
 
 async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[int]) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import structlog
 
-from palimpsest.core.archive.chunking import query_terms, tags, without_names
+from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
@@ -370,9 +370,13 @@ def _candidates(texts: PassageTexts, table: PassageTable, best: RankedRows) -> t
 
 
 def _unseen(found: Iterable[Candidate], seen: Sequence[str]) -> tuple[Candidate, ...]:
-    """The candidates that no visible text quotes whole, as clients' summaries do."""
+    """The candidates that no visible text quotes whole, as summaries do; wishes hold in their user's words alone."""
     visible = "\n".join(seen)
-    return tuple(one for one in found if len(one.memory.text) < QUOTED_CHARS or one.memory.text not in visible)
+    return tuple(
+        one
+        for one in found
+        if len(one.memory.text) < QUOTED_CHARS or WISHES in one.memory.tags or one.memory.text not in visible
+    )
 
 
 def _memories(texts: PassageTexts, follows: Mapping[int, int]) -> dict[int, Memory]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +20,8 @@ from palimpsest.store.engine.sqlite.remains import (
     unexplained,
 )
 from palimpsest.store.erasure.holdings import WORDS
+
+from tests.vanishing import vanishing_folders
 
 OPEN_AND_CLOSE = """
 import sqlite3, sys
@@ -65,20 +65,9 @@ async def test_a_folder_that_may_not_be_read_is_an_error_and_not_a_folder_withou
 
 
 def test_a_folder_that_goes_away_while_files_are_listed_is_no_fault(tmp_path: Path) -> None:
-    def come_and_go() -> None:
-        while not done.is_set():
-            (tmp_path / "a" / "deep" / "folder").mkdir(parents=True)
-            shutil.rmtree(tmp_path / "a")
-
     (tmp_path / "kept").write_bytes(b"1234")
-    done = threading.Event()
-    beside = threading.Thread(target=come_and_go)
-    beside.start()
-    try:
+    with vanishing_folders(tmp_path):
         assert {len(files_of(tmp_path / "palimpsest.db")) for _ in range(3000)} == {1}
-    finally:
-        done.set()
-        beside.join()
 
 
 async def test_another_process_still_sees_that_the_database_is_in_use(database: Database) -> None:
