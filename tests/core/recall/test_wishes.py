@@ -42,6 +42,9 @@ def test_most_wishes_of_an_author_whom_no_weight_has_seen_are_found_and_few_othe
         "when you list medications, put the generic name first",
         "i'm coeliac so nothing with wheat when you suggest food",
         'Please stop beginning your replies with "Great question".',
+        "never push to main",
+        "Always use pnpm, never npm.",
+        "From now on answer in at most three sentences.",
     ],
 )
 def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
@@ -55,6 +58,9 @@ def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
         "I sold my racing bike, I'm getting around on a folder now.",
         "Use the attached file to make a chart of sales by month.",
         "Zawsze soli, zanim spróbuje.",
+        "Never heard of it.",
+        "Always a pleasure.",
+        "never mind",
     ],
 )
 def test_habits_facts_and_tasks_are_no_wish_though_they_share_its_words(text: str) -> None:

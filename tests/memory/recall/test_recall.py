@@ -304,6 +304,38 @@ async def test_a_lasting_wish_comes_unasked_where_it_is_near_and_not_to_any_ques
     assert texts(near)[0] == wish, "who quotes it cannot keep it away"
 
 
+RULE = "Never push to main."
+
+
+@pytest.mark.parametrize(
+    ("rules", "told", "expected"),
+    [
+        ([RULE], (), [RULE]),
+        ([RULE, "Always answer in German."], (), [RULE, "Always answer in German."]),
+        (["Always answer in German.", "Always answer in French."], (), ["Always answer in French."]),
+        ([RULE], None, []),
+        ([RULE], (f"<palimpsest-memory>\nuser: {RULE}\n</palimpsest-memory>",), []),
+        ([f"Always use {name} for the {name} of this project." for name in TALK], (), []),
+    ],
+    ids=["alone", "two", "replaced by a later one", "not wanted", "told in a block", "too many"],
+)
+async def test_lost_rules_that_always_hold_come_to_any_question_where_they_are_few(
+    recall: Recall, past: Past, rules: list[str], told: tuple[str, ...] | None, expected: list[str]
+) -> None:
+    turns = chain.from_iterable((rule, "Noted.") for rule in rules)
+    lost = frozenset(await past.say(*turns, *TALK, "Nice weather.", "The train was late.", "Rain again."))
+    await past.index()
+    found = texts(await recall.recall(ask("What is a monad?", lost, told=told, least_help=1.0), 10))
+    assert [text for text in found if text in rules] == expected
+
+
+async def test_a_rule_that_the_user_still_shows_takes_the_place_of_a_lost_one(recall: Recall, past: Past) -> None:
+    lost = frozenset((await past.say("Always answer in German.", *TALK[1:], "Always answer in French."))[:-1])
+    await past.index()
+    found = await recall.recall(ask("What is a monad?", lost, told=(), least_help=1.0), 10)
+    assert "Always answer in German." not in texts(found)
+
+
 async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[int]) -> None:
     order = texts(await recall.recall(ask(FESTIVAL, lost), 10))
     assert order.index(TALK[1]) < order.index(TALK[4])

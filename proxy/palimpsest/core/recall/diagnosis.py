@@ -133,6 +133,7 @@ def diagnose(
     demand = demanded(policy.memory.generosity, kind, lineage.head)
     asks = not restores or (not is_idle and _asks(chat, lineage, spoken))
     text, ask_journal = _question(chat, lineage, spoken, asks)
+    told = () if sheds else tuple(blocks.texts)
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
     query = Query(
         tenant=speaker.tenant,
@@ -149,9 +150,10 @@ def diagnose(
         without_cleared=True,
         least_help=demand.least_help,
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
+        told=None if lineage.window_full else told,  # in a full window rules would come again every few messages
         whole_chars=demand.whole_chars,
         account_chars=min(ACCOUNT_CHARS, budget.chars // 2) if restores else 0,
-        seen=_visible_texts(chat, blocks.texts) if restores else (),
+        seen=_visible_texts(chat, told) if restores else (),
     )
     return replace(
         found,

@@ -38,6 +38,7 @@ from palimpsest.core.recall.ranking import (
 from palimpsest.core.recall.relevance import Relevance, relevance
 from palimpsest.core.recall.small_loss import small_loss, without_general
 from palimpsest.core.recall.utterance import read_utterance
+from palimpsest.core.work.rules import rules
 from palimpsest.domain import Account, Candidate, Memory, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Embedder, LookupCounts, Vectors
@@ -78,6 +79,8 @@ ORDERS: Mapping[str, dict[str, Any]] = {
 """By `recall.fusion`, what differs in the recipe."""
 
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
+ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None, "whole_chars": 0}
+STANDING_CHARS = 250  # of rules that come whatever is asked: three or four; whoever has more gets those near to it
 
 log = structlog.get_logger()
 
@@ -173,7 +176,7 @@ class Recall:
             reason, best, helps = judge(query, vectors, asked)
             if best is not None and more_asked and helps >= query.least_help:  # the question itself admits, or nothing
                 others = [
-                    judge(replace(query, text=also.text, least_help=0.0, wishes=0, whole_chars=0), near, also)[1]
+                    judge(replace(query, text=also.text, **ONLY_ANSWERS), near, also)[1]
                     for near, also in zip(more_vectors, more_asked, strict=True)
                 ]
                 from palimpsest.core.recall.query_plan import interleave  # few policies make plans
@@ -287,6 +290,9 @@ class Recall:
         eligible = eligibility.without_copies(texts, table, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
+        if query.told is not None and len(standing := _standing(texts, table, asked, eligible, query.told)):
+            always = _unranked(standing, "wish")
+            certain = always if certain is None else _prepend(always, certain)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
         whole = without_general(table, whole, texts_of(texts, table, whole))
         if len(whole):
@@ -426,6 +432,21 @@ def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: in
     near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
     order = np.argsort(-near, kind="stable")[:count]
     return RankedRows(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
+
+
+def _standing(
+    texts: PassageTexts, table: PassageTable, asked: QueryMatches, eligible: Bools, told: Sequence[str]
+) -> Rows:
+    """The rules of this conversation that hold always, were lost and are not `told` in a block, where they are few."""
+    wishes = np.flatnonzero(table.wishes & (table.conversations == asked.own))
+    if not eligible[wishes].any():
+        return wishes[:0]
+    said = texts_of(texts, table, wishes)
+    shown = "\n".join((*told, *(text for row, text in said.items() if not eligible[row])))
+    held = rules(((row, text) for row, text in said.items() if eligible[row]), shown)
+    if sum(rule.chars for rule in held) > STANDING_CHARS:
+        return wishes[:0]
+    return np.array(sorted({row for rule in held for row in rule.occurrences}), int)
 
 
 def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:
