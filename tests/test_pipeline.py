@@ -481,6 +481,30 @@ def test_each_wording_of_what_is_asked_of_a_compacted_history_gets_back_what_tha
     assert memory_in(orjson.loads(upstream.received[-1].body)).startswith(block), "it is sent again where it stood"
 
 
+def test_a_rule_that_always_holds_comes_back_once_after_a_compaction_whatever_is_asked(
+    proxy: Proxy, upstream: ScriptedUpstream, key: str
+) -> None:
+    """Also where the first message behind the compaction asks for nothing."""
+    upstream.script = lambda body: f"That is noted, as answer {len(upstream.received)} of mine, and kept in mind."
+    rule = "Never push to main."
+    talk = Conversation(proxy, key)
+
+    def told() -> int:
+        return texts(orjson.loads(upstream.received[-1].body)).count(rule)
+
+    talk.say(f"I look after the sails of a club. {rule}")
+    for number in range(40):
+        talk.say(f"Chapter {number} of the handbook explains how to fold sail number {number} before the winter.")
+    proxy.settle()
+    talk.keep_last(4, "The handbook of the club and its sails were talked about. " * 6)
+    talk.say("Thanks!")
+    assert told() == 0
+    for question in ("What is a monad?", "And a functor?"):
+        talk.say(question)
+        proxy.settle()
+        assert told() == 1
+
+
 def test_work_that_a_compaction_took_away_is_told_at_every_compaction_and_may_still_be_quoted(
     proxy: Proxy, upstream: ScriptedUpstream, key: str
 ) -> None:

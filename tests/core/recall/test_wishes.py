@@ -43,6 +43,7 @@ def test_most_wishes_of_an_author_whom_no_weight_has_seen_are_found_and_few_othe
         "i'm coeliac so nothing with wheat when you suggest food",
         'Please stop beginning your replies with "Great question".',
         "never push to main",
+        "I am new here. Always explain the abbreviations.",
         "Always use pnpm, never npm.",
         "From now on answer in at most three sentences.",
     ],
@@ -61,6 +62,7 @@ def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
         "Never heard of it.",
         "Always a pleasure.",
         "never mind",
+        "They closed the plant. Never saw this coming.",
     ],
 )
 def test_habits_facts_and_tasks_are_no_wish_though_they_share_its_words(text: str) -> None:

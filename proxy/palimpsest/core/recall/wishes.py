@@ -56,9 +56,9 @@ _LASTING_PHRASE = re.compile(
     r"|a partir de (?:ahora|agora)|de (?:ahora|agora) em?n?|d'ora in (?:poi|avanti)|vanaf nu|od teraz"
     r"|с этого момента|bundan (?:sonra|boyle))\b"
 )
-_COMMANDED = re.compile(  # how most people put a rule: of 9,000 messages of others, no weight missed one that opens so
+_COMMANDED = re.compile(  # how most people put a rule; of 15,800 messages of others, one more counts as one for it
     r"(?:please )?(?:always|never|from now on,?) (?!(?:an?|the|been|heard|mind|had|seen|again|it|i|you|was|is|that|for|in"
-    r"|on|to|more|\w+ed|\w+ing)\b)\w"
+    r"|on|to|more|saw|knew|thought|got|felt|went|did|met|came|said|told|found|made|took|\w+ed|\w+ing)\b)\w"
 )
 _WANTS = re.compile(
     r"\bi(?:'d| would)? (?:like|want|need|expect|prefer)(?: it)?(?: if)? "
@@ -127,7 +127,12 @@ WEIGHTS: Mapping[str, float] = {
 
 def is_lasting_wish(text: str) -> bool:
     """Whether a person's words are a wish that holds from now on, and no task or material for one."""
-    return not is_material(text) and (log_odds(text) >= LEAST_ODDS or bool(_COMMANDED.match(text.lower())))
+    return not is_material(text) and (log_odds(text) >= LEAST_ODDS or _commands(text.lower()))
+
+
+def _commands(plain: str) -> bool:
+    """Whether a sentence opens with what is always to be done, or never."""
+    return any(_COMMANDED.match(sentence.strip()) for sentence in _SENTENCE.findall(plain))
 
 
 def is_material(text: str) -> bool:
