@@ -57,8 +57,8 @@ _LASTING_PHRASE = re.compile(
     r"|с этого момента|bundan (?:sonra|boyle))\b"
 )
 _COMMANDED = re.compile(  # how most people put a rule; of 15,800 messages of others, one more counts as one for it
-    r"(?:please )?(?:always|never|from now on,?) (?!(?:an?|the|been|heard|mind|had|seen|again|it|i|you|was|is|that|for|in"
-    r"|on|to|more|saw|knew|thought|got|felt|went|did|met|came|said|told|found|made|took|\w+ed|\w+ing)\b)\w"
+    r"(?:please )?(?:always|never|from now on,?) (?!(?:an?|the|been|heard|mind|had|seen|again|it|i|you|was|is|that|for"
+    r"|in|on|to|more|saw|knew|thought|got|felt|went|did|met|came|said|told|found|made|took|\w+ed|\w+ing)\b)\w"
 )
 _WANTS = re.compile(
     r"\bi(?:'d| would)? (?:like|want|need|expect|prefer)(?: it)?(?: if)? "
