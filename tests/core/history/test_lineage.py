@@ -513,6 +513,23 @@ def test_nothing_kept_but_the_summary_is_a_summary_of_its_conversation(client: C
     assert verdict.event is Event.SUMMARY and verdict.conversation == home and len(verdict.lineage.dropped) == 14
 
 
+@pytest.mark.parametrize("beside", [True, False], ids=["asked for beside it", "asked for in it"])
+def test_summary_tells_two_conversations_apart_that_go_on_with_the_same_word(beside: bool):
+    """One client's summaries share their headings, and the words in front of them."""
+    core, homes = Core(), []
+    for number in range(2):
+        client = Client(core, seed=number)
+        homes.append(client.talk(6).conversation)
+        said = f"1. Primary request and intent of the user in this session: {prose(90, number)}"
+        if beside:
+            summarise(client, answer=said)
+        else:
+            client.ask("Sum up what we did.", assistant(said))
+        client.messages[1:] = [user(f"This session is continued from a previous conversation. It is:\n{said}")]
+        verdict = client.ask("continue", assistant("Good."))
+        assert verdict.event is Event.SUMMARY and verdict.conversation == homes[-1]
+
+
 def test_short_summary_is_known_however_few_of_its_words_are_sampled():
     """Of 37 words the store keeps seven runs or so, by chance of their hashes: of one summary in 25 fewer than four."""
     events = []

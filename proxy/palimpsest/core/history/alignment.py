@@ -148,6 +148,8 @@ def closest(
     echoed_at = {
         link.conversation: link.turn for link in sorted(links, key=lambda link: link.turn) if link.kind is LinkKind.ECHO
     }
+    echoes = {(link.conversation, link.fingerprint) for link in links if link.kind in (LinkKind.ECHO, LinkKind.PHRASE)}
+    retraced = Counter(conversation for conversation, _ in echoes)
     compactions: dict[str, int] = {}
     for head, _ in aligned:
         compactions[head.conversation] = max(head.compactions, compactions.get(head.conversation, 0))
@@ -165,6 +167,7 @@ def closest(
             is_named,
             -sum(head.conversation not in owners for owners in called.values()),  # calls that others were given
             -_unexplained_answers(history, kept),
+            retraced[head.conversation],  # before what people say behind any summary, such as "continue"
             matched > 0,
             head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
             (matched - len(head.fulls), 0) if matched else (echoed_at.get(head.conversation, 0), head.turn),
