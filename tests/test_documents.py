@@ -87,6 +87,14 @@ def test_every_link_leads_somewhere(document: str) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
+def test_no_program_to_copy_imports_what_only_a_checkout_has(document: str) -> None:
+    programs = re.findall(r"```python\n(.*?)```", DOCUMENTS[document], re.S)
+    assert not re.search(
+        r"import palimpsest\.evaluation|from palimpsest(\.evaluation| import evaluation)", "".join(programs)
+    )
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_file_that_is_named_exists(document: str) -> None:
     named = re.findall(r"`((?:proxy|config|tests|scripts|docs)/[\w./-]+)`", DOCUMENTS[document])
     assert [path for path in named if not (ROOT / path).exists()] == []
