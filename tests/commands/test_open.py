@@ -47,6 +47,8 @@ def test_the_page_of_a_proxy_that_was_given_its_upstream_at_the_start_is_found(
         own_proxy.settle(vectors=False)
         ended = palimpsest("open", "--port", str(own_proxy.port), "--data", str(own_proxy.data))
         port = {"PALIMPSEST_PORT": str(own_proxy.port)}
+        elsewhere = palimpsest("open", "--port", str(own_proxy.port), "--data", str(own_proxy.data.with_name("other")))
         explained = palimpsest("explain", turn, "--data", str(own_proxy.data), env=port)
     assert f"http://127.0.0.1:{own_proxy.port}/memory/turns/{turn}" in explained.stdout, explained.stderr
     assert (ended.returncode, ended.stdout) == (0, f"http://127.0.0.1:{own_proxy.port}/memory/\n"), ended.stderr
+    assert elsewhere.returncode == 1 and "--data" in elsewhere.stderr and "palimpsest serve" not in elsewhere.stderr

@@ -9,7 +9,7 @@ import webbrowser
 from urllib.parse import quote
 
 from palimpsest.commands.own_address import address
-from palimpsest.commands.probe import RUNNING, as_running, look
+from palimpsest.commands.probe import RUNNING, Occupant, as_running, look
 from palimpsest.console.arguments import DONE, FAILED, Command, listen_flags, policy_flags, quiet_policy
 from palimpsest.domain import TURN_PREFIX
 from palimpsest.domain.errors import PolicyError
@@ -33,7 +33,9 @@ def _open(given: argparse.Namespace) -> int:
     where = address(policy.listen)
     found = look(as_running(policy, os.environ))
     if found not in RUNNING:
-        sys.stderr.write(f"palimpsest: {where}: {found} listens there; start the proxy: palimpsest serve\n")
+        is_free = found is Occupant.NOBODY
+        start = "start the proxy: palimpsest serve" if is_free else "name what it was started with, such as --data"
+        sys.stderr.write(f"palimpsest: {where}: {found} listens there; {start}\n")
         return FAILED
     url = where + path_of(given.named)
     sys.stdout.write(f"{url}\n")

@@ -21,6 +21,7 @@ from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from palimpsest.domain import Json, ToolCall
 from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
+from tests.commands.test_cli import palimpsest
 from tests.running import PATIENCE_SECONDS, ROOT, Conversation, Proxy, request, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow
@@ -282,3 +283,13 @@ async def test_what_an_agent_remembers_is_a_fact_and_its_result_states_none(
         found = text_of(await asked.call_tool("recall_facts", {}))
     assert found.count("\nfact: ") == 1
     assert "user, dog: Rex" in found and "by remember_fact" in found
+
+
+@pytest.mark.parametrize("answer", [Reply("hello"), Reply(status=404), Reply(status=400)], ids=["200", "404", "400"])
+def test_the_command_says_that_the_tools_are_off_where_the_provider_answers_in_their_place(
+    proxy: Proxy, upstream: ScriptedUpstream, answer: Reply
+) -> None:
+    upstream.script = lambda _question: answer
+    with Proxy(proxy.data.with_name("without-tools"), upstream.url) as without:
+        ended = palimpsest("mcp", "--url", f"http://127.0.0.1:{without.port}")
+    assert ended.returncode == 1 and ended.stderr.startswith("palimpsest: asking") and "mcp.enabled" in ended.stderr

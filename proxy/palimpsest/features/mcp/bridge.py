@@ -58,7 +58,10 @@ async def _refuse(http: httpx2.AsyncClient, url: str) -> None:
         raise PalimpsestError(
             f"asking {url}: {failure or type(failure).__name__}; start palimpsest serve, or name --url"
         ) from failure
-    if answer.status_code in (401, 403, 404, 501, 502):
-        body = answer.json() if "json" in answer.headers.get("content-type", "") else {}
-        why = body.get("error", {}).get("message") or "it serves no tools there; set mcp.enabled"
-        raise PalimpsestError(f"asking {url}: {answer.status_code}: {why}")
+    said = answer.json() if "json" in answer.headers.get("content-type", "") else None
+    body = said if isinstance(said, dict) else {}
+    if "jsonrpc" not in body:
+        error = body.get("error")
+        why = error.get("message") if isinstance(error, dict) else error
+        hint = "without mcp.enabled the provider answers there"
+        raise PalimpsestError(f"asking {url}: {answer.status_code}: {why or 'it serves no tools there'}; {hint}")
