@@ -48,6 +48,11 @@ def test_what_another_conversation_holds_is_out_of_reach() -> None:
     assert "memory.reach" in end.advice
 
 
+def test_what_another_conversation_holds_within_reach_counts_as_lost() -> None:
+    passed = stages(replace(WHOLE, blocks=(), home="c-2", is_lost=False))
+    assert "c-2" in passed[0].detail and passed[2].passed and "another conversation" in passed[2].detail
+
+
 UNSAID = replace(WHOLE, blocks=())
 
 

@@ -137,15 +137,34 @@ async def test_what_was_said_in_another_conversation_is_found_there(talk: Conver
     assert trace.elsewhere == ("c-2",)
 
 
+def reaching(talk: Conversation) -> Trails:
+    """Of a memory that reaches into all conversations."""
+    everywhere = talk.policy.model_copy(
+        update={"memory": talk.policy.memory.model_copy(update={"reach": Reach.TENANT})}
+    )
+    return Trails(talk.archive.journal, talk.archive.database, talk.archive.recall(), everywhere)
+
+
+@pytest.mark.parametrize("asked", ["The barn key hangs on hook nine", "On which hook hangs the barn key?"])
+async def test_what_another_conversation_holds_is_followed_there_where_memory_reaches_it(
+    talk: Conversation, asked: str
+) -> None:
+    await Talk(talk.archive.journal, conversation="c-2").say("The barn key hangs on hook nine.")
+    later = Talk(talk.archive.journal, conversation="c-3")
+    await later.say("Where is the key of the barn?")
+    await talk.past.index()
+    found = await talk.archive.journal.turn(None, "c-3", 1)
+    assert found is not None
+    trace = await reaching(talk).follow(asked, found)
+    assert (trace.home, trace.is_later, trace.place) == ("c-2", False, 1) and "hook nine" in trace.held[0].excerpt
+    assert "c-2" in stages(trace)[0].detail
+
+
 async def test_other_conversations_are_rivals_where_memory_reaches_them(talk: Conversation) -> None:
     await Talk(talk.archive.journal, conversation="c-2").say("The metrics exporter listens on port 9100.")
     await talk.past.index()
     assert (await talk.follow("the metrics exporter listens on port 9417")).is_packed
-    everywhere = talk.policy.model_copy(
-        update={"memory": talk.policy.memory.model_copy(update={"reach": Reach.TENANT})}
-    )
-    trails = Trails(talk.archive.journal, talk.archive.database, talk.archive.recall(), everywhere)
-    trace = await trails.follow("the metrics exporter listens on port 9417", await talk.turn())
+    trace = await reaching(talk).follow("the metrics exporter listens on port 9417", await talk.turn())
     assert not trace.is_packed and "little beside the best one's" in trace.cut
 
 

@@ -44,6 +44,7 @@ class Trace:
     turns: int = 0  # of the conversation
     held: tuple[StatementMatch, ...] = ()
     is_near: bool = False  # no message holds these words: `held` is the nearest by meaning
+    home: str = ""  # public id of another conversation, within reach, that `held` is of
     elsewhere: tuple[str, ...] = ()  # public ids of other conversations that hold it
     set_aside: int = 0  # messages of the conversation that could not be stored
     erased: int = 0  # messages of it whose text was erased
@@ -151,7 +152,7 @@ def _never_archived(trace: Trace) -> Stage:
     """The stage for a statement that no message of the conversation holds, with the likely reason."""
     if trace.elsewhere:
         names = ", ".join(trace.elsewhere)
-        advice = "set memory.reach to user or tenant, so that it can come from there"
+        advice = "ask with its words; memory.reach says whether it can come from there: of this user, or of the tenant"
         return Stage("archived", False, f"not in this conversation, but in {names}", advice)
     why = "no message of this conversation has these words or is similar to them"
     if trace.set_aside:
@@ -167,7 +168,8 @@ def _archived(trace: Trace) -> Stage:
     first = trace.held[0]
     nearest = "the nearest message was said" if trace.is_near else "said"
     again = f", and in {len(trace.held) - 1} more messages" if len(trace.held) > 1 else ""
-    return Stage("archived", True, f"{nearest} by the {first.role} in turn {first.turn}{again}: {first.excerpt}")
+    where = f"turn {first.turn} of {trace.home}" if trace.home else f"turn {first.turn}"
+    return Stage("archived", True, f"{nearest} by the {first.role} in {where}{again}: {first.excerpt}")
 
 
 def _retrieved(trace: Trace) -> Iterator[Stage]:
@@ -208,6 +210,8 @@ def _compaction_stage(trace: Trace) -> Stage:
         return Stage("lost", False, "the message was still in the request", advice)
     if trace.is_later:
         return Stage("lost", False, "it was said after this turn's request", "name a later turn with --turn")
+    if trace.home:
+        return Stage("lost", True, "it stands in another conversation, within memory.reach")
     if not trace.is_lost:
         advice = "what a user drops by an edit or by clearing the history does not come back"
         return Stage("lost", False, "no compaction removed the message", advice)

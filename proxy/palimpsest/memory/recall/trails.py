@@ -14,7 +14,7 @@ from palimpsest.core.recall.diagnosis import ANSWER_CHARS
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import StatementMatch, Trace
 from palimpsest.core.recall.utterance import QUESTION_MARKS
-from palimpsest.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled, Speaker, frozen
+from palimpsest.domain import BlockKind, Budget, Candidate, Memory, Note, Query, Reach, Recalled, Speaker, frozen
 from palimpsest.domain.ports import Retriever
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Ask, Engine
@@ -102,9 +102,12 @@ class Trails:
         asked = explain.get("query", {}).get("text", "")
         question = statement if is_question or not asked else asked
         recalled = await self._asked(turn, question, place, held)
-        is_near = not held
-        if is_near:
-            held = _nearest(place.said, recalled.candidates, is_question)
+        home = conversation
+        if not held and (found := _nearest(recalled.candidates, statement)):
+            home, at = found.conversation, found.occurrence
+            there = await self._database.ask(lambda ask: messages(ask, tenant, home), tenant)
+            held = [one for one in there if one.occurrence == at]
+        is_elsewhere = home != conversation
         if not held:
             elsewhere = () if is_question else await self._elsewhere(tenant, conversation, statement)
             count = await self._database.ask(lambda ask: quarantined_parts(ask, tenant, conversation), tenant)
@@ -122,9 +125,10 @@ class Trails:
             turn=turn["number"],
             turns=turn["turns"],
             held=tuple(_held_message(one) for one in (first, *(one for one in held if one is not first))),
-            is_near=is_near,
+            home=home if is_elsewhere else "",
+            is_near=is_question,
             is_visible=first.occurrence in place.visible,
-            is_later=place.is_later(first, turn),
+            is_later=first.occurrence > max(place.visible) if is_elsewhere else place.is_later(first, turn),
             is_lost=first.occurrence in place.lost or self._policy.memory.reach is not Reach.CONVERSATION,
             question=_excerpt(question),
             asks_otherwise=is_question and not _is_same(statement, asked) and bool(asked),
@@ -237,13 +241,13 @@ def _derived(ask: Ask, turn: int, message: Message, standing: Sequence[int]) -> 
     )
 
 
-def _nearest(said: Sequence[Message], candidates: Sequence[Candidate], is_question: bool) -> list[Message]:
-    """The message that answers a question most probably; of a statement nothing that is only near counts."""
-    by_occurrence = {one.occurrence: one for one in said}
-    for candidate in candidates if is_question else ():
-        if ASKS not in candidate.memory.tags and candidate.memory.occurrence in by_occurrence:
-            return [by_occurrence[candidate.memory.occurrence]]
-    return []
+def _nearest(candidates: Sequence[Candidate], statement: str) -> Memory | None:
+    """What answers a question most probably; of a statement, what holds it in another conversation within reach."""
+    is_question = _asks(statement)
+    for memory in (candidate.memory for candidate in candidates):
+        if ASKS not in memory.tags if is_question else holds_statement(memory.text, statement):
+            return memory
+    return None
 
 
 def _held_message(message: Message) -> StatementMatch:
