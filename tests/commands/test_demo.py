@@ -49,6 +49,8 @@ def test_what_was_lost_comes_back_and_only_with_memory() -> None:
     assert "it answers: I do not know" in without
     assert "7431" in with_memory and "0042_split_ledger.sql" in with_memory
     assert "compaction:summary" in said and "helps with a probability" in said
+    best = said.partition("best found")[2].splitlines()[1:3]
+    assert any("7431" in line for line in best) and any("0042_split" in line for line in best), "what answers, first"
     assert "export OPENAI_BASE_URL=" in said
     excerpt = (ROOT / "README.md").read_text().partition("<!-- demo -->\n```text\n")[2].partition("\n```\n")[0]
     assert plain(excerpt) in plain(said), "put the demo's output into README.md"

@@ -117,6 +117,14 @@ def test_explanation_is_readable_on_a_narrow_terminal() -> None:
     assert "cut: budget" in lines
 
 
+def test_of_what_no_signal_found_the_score_alone_is_shown() -> None:
+    unfound = TOLD["candidates"][1] | {"signals": {}}
+    out = io.StringIO()
+    for part in explanation(TURN | {"explain": TOLD | {"candidates": [unfound]}}, {11: "hello"}):
+        Console(file=out, width=80).print(part)
+    assert "score 0.0161" in [line.strip() for line in out.getvalue().splitlines()]
+
+
 def test_of_a_long_message_the_passage_is_shown() -> None:
     text = "Much else. The broker listens on 7431. And more."
     passage = TOLD["candidates"][0] | {"start": text.index("The"), "stop": text.index(" And")}

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -285,7 +286,9 @@ def _why(played: DemoRun) -> RenderableType:
     if why["lexical_only"]:
         rows.append(("model", "missing: searched by words alone; palimpsest model install fetches it"))
     table = Table("best found", "score", *SIGNALS, "", box=None, padding=(0, 1))
-    for candidate in why["candidates"][:SHOWN_CANDIDATES]:
+    # what is quoted without being asked for, such as the user's wishes, has no rank worth showing
+    found = sorted(why["candidates"], key=lambda one: min(rank or inf for rank, _ in _signals(one)))
+    for candidate in found[:SHOWN_CANDIDATES]:
         ranks = [f"{rank} ({score:.2f})" if rank else "" for rank, score in _signals(candidate)]
         text = terminal.excerpt(played.texts.get(candidate["memory"], ""), 52)
         table.add_row(text, f"{candidate['score']:.2f}", *ranks, "packed" if candidate["packed"] else "cut")

@@ -265,7 +265,7 @@ def _candidates(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str
         text = texts.get(candidate["occurrence"])
         return (
             "packed" if candidate["packed"] else f"cut: {candidate['why']}",
-            f"score {candidate['score']:.4f}; {_signals(candidate['signals'])}",
+            "; ".join(filter(None, (f"score {candidate['score']:.4f}", _signals(candidate["signals"])))),
             Text("(forgotten)", style="dim") if text is None else excerpt(passage_of(candidate, text)),
         )
 
