@@ -33,17 +33,23 @@ from palimpsest.memory.recording.spool import Spool
 from palimpsest.memory.recording.write_batch import GATHER_SECONDS
 from palimpsest.memory.supervision import Supervisor
 from palimpsest.store.engine import Transaction
-from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.engine.postgres import database as postgres
 from palimpsest.store.erasure.selection import Target
 from palimpsest.store.journal import Journal
 from palimpsest.store.search.derived import Derived
 from palimpsest.wire import chat
 
+from tests.databases import database_in
 from tests.talking import record, user
 
 SECRET = b"s" * 32
 STREAM: RawHeaders = ((b"content-type", b"text/event-stream"),)
 PATIENCE_SECONDS = 30.0
+NO_POISON = (
+    "CREATE TRIGGER refuse BEFORE INSERT ON content WHEN new.text = 'poison' BEGIN"
+    " SELECT RAISE(ABORT, 'no poison here'); END",
+    "ALTER TABLE content ADD CHECK (text <> 'poison')",
+)
 
 
 class Tally:
@@ -103,7 +109,7 @@ class House:
         spool: Spool | None = None,
         **limits: Any,
     ) -> None:
-        self.database = Database(path)
+        self.database = database_in(path.parent, path.name)
         self.journal = Journal(self.database)
         self.counts = Tally()
         self.embedder = Hasher()
@@ -309,6 +315,7 @@ async def test_a_request_is_written_with_an_answer_that_comes_soon(house: House)
 # --- trouble -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite
 async def test_store_that_cannot_be_opened_loses_nothing_and_is_opened_later(house: House) -> None:
     blocked = house.database.path.parent
     blocked.write_text("a file stands in the way")
@@ -327,6 +334,7 @@ async def test_store_that_cannot_be_opened_loses_nothing_and_is_opened_later(hou
     assert house.counts.lost == 0
 
 
+@pytest.mark.sqlite
 async def test_what_waits_has_a_size_and_an_age_until_it_is_written(house: House) -> None:
     blocked = house.database.path.parent
     blocked.write_text("a file stands in the way")
@@ -350,6 +358,7 @@ async def test_a_turn_that_waits_for_too_long_is_told_of_in_the_log_too(house: H
     assert [line["event"] for line in lines] == ["an earlier turn still waits for the disk"]
 
 
+@pytest.mark.sqlite
 async def test_end_of_an_answer_waits_no_longer_than_the_policy_says(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands in the way")
     house = House(tmp_path / "data" / "journal.db", commit_wait_seconds=0.05)
@@ -474,19 +483,17 @@ async def test_turn_that_cannot_be_stored_is_set_aside_and_takes_no_other_with_i
     assert {row[0] for row in listed} == {turn.id for turn in (unreadable, unwritable, unbindable, too_large)}
     reasons = {turn: reason for turn, _, reason, *_ in listed}
     assert reasons[unreadable.id] == "reading: AttributeError"
-    assert "NOT NULL constraint failed: conversation.created_at" in reasons[unwritable.id]
-    assert reasons[too_large.id] == "writing: OverflowError"
+    on_server = isinstance(house.database, postgres.Database)
+    rule = "NotNullViolation" if on_server else "NOT NULL constraint failed: conversation.created_at"
+    assert rule in reasons[unwritable.id]
+    assert ("NumericValueOutOfRange" if on_server else "writing: OverflowError") in reasons[too_large.id]
     assert {(part, digest) for _, part, _, _, digest in listed} == {("request", 16)}
     assert [chars for *_, chars, _ in listed] == [9, 7, 7, 7], "with the roles"
 
 
 async def test_answer_that_cannot_be_stored_is_set_aside_and_its_request_is_kept(house: House) -> None:
-    await house.database.transact(
-        lambda transaction: transaction.write(
-            "CREATE TRIGGER refuse BEFORE INSERT ON content WHEN new.text = 'poison' BEGIN"
-            " SELECT RAISE(ABORT, 'no poison here'); END"
-        )
-    )
+    on_server = isinstance(house.database, postgres.Database)
+    await house.database.transact(lambda transaction: transaction.write(NO_POISON[on_server]))
     async with house.running():
         turns = [replace(turn_of(user(f"hello {n}")), conversation=f"c-{n}") for n in range(4)]
         for n, turn in enumerate(turns):
@@ -498,7 +505,9 @@ async def test_answer_that_cannot_be_stored_is_set_aside_and_its_request_is_kept
         await until(lambda: house.counts.gauges.get("queued") == 0)
         assert set(await house.texts()) == {*(f"hello {n}" for n in range(4)), "answer0", "answer1", "answer3"}
         ((turn, part, reason),) = await house.database.read("SELECT turn, part, reason FROM quarantine")
-        assert (turn, part) == (turns[2].id, "answer") and reason.endswith("no poison here")
+        assert (turn, part) == (turns[2].id, "answer") and reason.endswith(
+            "CheckViolation (23514)" if on_server else "no poison here"
+        )
 
 
 class SlowWire:
@@ -605,6 +614,7 @@ async def test_answers_that_go_on_are_bounded_in_size_together(tmp_path: Path) -
     await house.database.close()
 
 
+@pytest.mark.sqlite
 async def test_answers_do_not_wait_for_a_store_that_fails(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands in the way")
     house = House(tmp_path / "data" / "journal.db", commit_wait_seconds=3600)
@@ -722,6 +732,7 @@ async def test_writing_that_fails_in_an_unforeseen_way_is_begun_again_and_loses_
     await house.database.close()
 
 
+@pytest.mark.sqlite
 async def test_drain_counts_what_could_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands in the way")
     house = House(tmp_path / "data" / "journal.db")
@@ -770,6 +781,7 @@ def acknowledged_before_the_kill(path: Path) -> list[str]:
         return acknowledged + running.stdout.read().decode().split()[:-1]  # the last line may be cut
 
 
+@pytest.mark.sqlite
 async def test_killed_while_writing_every_acknowledged_turn_is_there_and_indexing_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     acknowledged = acknowledged_before_the_kill(path)

@@ -34,6 +34,7 @@ REFUSALS = (
 )
 """SQLSTATEs of connections that failed, by what servers that speak English and libpq say of them."""
 RETRIED = (errors.SerializationFailure, errors.DeadlockDetected)
+UNADAPTABLE = "cannot adapt"  # what the driver says of a value of a type that it does not know
 OF_THE_DATA = ("22", "23", "54")  # classes: the value is wrong, breaks a constraint, or is too long
 
 
@@ -46,7 +47,8 @@ def state_of(failure: psycopg.Error) -> str:
 
 def is_of_the_data(failure: psycopg.Error) -> bool:
     """Whether the same record would fail again on any server."""
-    return state_of(failure)[:2] in OF_THE_DATA or isinstance(failure, psycopg.DataError)
+    is_the_drivers = isinstance(failure, psycopg.DataError) or str(failure).startswith(UNADAPTABLE)
+    return is_the_drivers or state_of(failure)[:2] in OF_THE_DATA
 
 
 def advice_on(failure: psycopg.Error) -> str:
