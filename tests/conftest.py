@@ -63,6 +63,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.config.option.store != "sqlite" and item.get_closest_marker("sqlite"):
+        pytest.skip("is about SQLite itself")
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
 
@@ -151,14 +156,15 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path, empty_databas
     """An open database that is empty."""
     database: Engine
     if request.config.getoption("--store") == "postgres":
-        if request.node.get_closest_marker("sqlite"):
-            pytest.skip("is about SQLite itself")
-        database = postgres.Database(request.getfixturevalue("server").new_database("empty"))
+        server: Server = request.getfixturevalue("server")
+        database = postgres.Database(server.new_database("empty"))
     else:
         database = Database(copied(empty_database, tmp_path))
     await database.open()
     yield database
     await database.close()
+    if isinstance(database, postgres.Database):
+        server.drop(database.url)
 
 
 @pytest.fixture

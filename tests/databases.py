@@ -15,6 +15,7 @@ from palimpsest.store.engine.postgres import database as postgres
 from palimpsest.store.engine.sqlite.database import Database
 from psycopg import sql
 
+from tests.running import Proxy
 from tests.servers import ADMIN
 
 NAME = "palimpsest.db"
@@ -41,6 +42,23 @@ def database_file(folder: Path, fill: Callable[[Database], Awaitable[None]] = no
 def copied(file: Path, folder: Path) -> Path:
     """A copy that a test may open and change."""
     return Path(shutil.copy(file, folder / NAME))
+
+
+def database_in(folder: Path, name: str = NAME) -> Engine:
+    """A database of a data folder, not yet opened: its file or, with `--store postgres`, one on the server."""
+    if Proxy.new_database is None:
+        return Database(folder / name)
+    whose = folder if name == NAME else folder / name
+    Proxy.databases[whose] = Proxy.databases.get(whose) or Proxy.new_database()
+    return postgres.Database(Proxy.databases[whose])
+
+
+def opened_beside(database: Engine) -> Engine:
+    """The same database, as another process has it; not yet opened."""
+    if isinstance(database, postgres.Database):
+        return postgres.Database(database.url)
+    assert database.files is not None
+    return Database(database.files.path)
 
 
 def is_held(database: Engine, words: str) -> bool:

@@ -17,9 +17,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -300,6 +301,12 @@ class Conversation:
         """Compact: only the last `count` messages stay, behind a summary if there is one."""
         note = [{"role": "user", "content": f"Summary of the conversation so far:\n{summary}"}] if summary else []
         self.messages[:] = [*note, *self.messages[-count:]]
+
+
+def store_of(arguments: Sequence[str]) -> dict[str, str]:
+    """The setting of a command by which it finds what the data folder that it names has on a server."""
+    data = next((Path(folder) for word, folder in pairwise(arguments) if word == "--data"), None)
+    return {"PALIMPSEST_STORE__URL": Proxy.databases[data]} if data in Proxy.databases else {}
 
 
 def database(data: Path) -> Path:

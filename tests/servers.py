@@ -46,6 +46,10 @@ class Server:
         self.psql(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
 
+    def drop(self, url: str) -> None:
+        """Remove a database, whoever is connected to it."""
+        self.psql(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
+
     def rows(self, url: str, sql: str) -> list[tuple[Any, ...]]:
         """What a statement finds, whosever the rows are."""
         with closing(psycopg.connect(url, user=ADMIN)) as connection:
@@ -117,7 +121,8 @@ def made(url: str) -> str:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    with TemporaryDirectory(prefix="palimpsest-postgres-") as name:
+    # each database is eight megabytes, and a disk takes longer to forget hundreds than they took to be made
+    with TemporaryDirectory(prefix="palimpsest-postgres-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as name:
         if os.geteuid() == 0:
             chown(name, USER)
         yield Path(name)

@@ -14,11 +14,11 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.history.compaction_seal import PREFIX, seal
 from palimpsest.domain import Json, ToolCall
 from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
-from palimpsest.store.erasure import consistency
 from palimpsest.wire.messages import of_events
 
+from tests.commands.test_cli import palimpsest
 from tests.refusals import PROVIDERS, prompt_tokens, within
-from tests.running import BLOCK_OPENS, Proxy, as_headers, database, memory_in, request, rows, until
+from tests.running import BLOCK_OPENS, Proxy, as_headers, memory_in, request, rows, until
 from tests.test_pipeline_responses import BOAT, FERRY, PATH, READ, Caller, filler, seen, talk, user
 
 TRIGGER = {"type": "compaction_trigger"}
@@ -110,7 +110,7 @@ def test_what_a_compaction_is_asked_for_is_stored_once(caller: Caller, compact: 
     brought = rows(caller.proxy.data, f"SELECT position FROM occurrence WHERE turn = {number} ORDER BY position")
     assert messages == len(history)
     assert [at for (at,) in brought] == [2, messages - 1, messages], "what is new, the last one, and the answer"
-    assert not consistency.examination(database(caller.proxy.data)).findings
+    assert palimpsest("check", "--data", str(caller.proxy.data)).returncode == 0
 
 
 def test_the_endpoint_gives_back_what_the_user_said(caller: Caller) -> None:
@@ -314,6 +314,7 @@ def test_an_item_of_another_users_is_not_opened_by_a_key_for_some(own_proxy: Pro
     assert error["code"] == "compaction_item_invalid"
 
 
+@pytest.mark.sqlite
 def test_while_the_archive_does_not_answer_requests_go_on_and_no_item_reaches_the_provider(
     own_proxy: Proxy, upstream: ScriptedUpstream, key: str
 ) -> None:

@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import palimpsest
+from tests.databases import database_in
 from tests.features.transfer.test_importing import SECRET, Destination, Importing, talk
 from tests.running import rows
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 async def data(tmp_path: Path) -> Path:
     """A data folder with one conversation of two turns."""
-    database = Database(tmp_path / "palimpsest.db")
+    database = database_in(tmp_path)
     await Importing(database, SECRET).import_turns(talk("a quince tree", "a medlar tree"), Destination())
     await database.close()
     return tmp_path
@@ -37,6 +37,7 @@ def test_what_agrees_is_fine(data: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "1 conversations, 2 turns, 4 messages: fine\n"), done.stderr
 
 
+@pytest.mark.sqlite
 def test_what_is_wrong_is_named_and_repaired_only_when_that_is_asked_for(data: Path) -> None:
     broken(data, "DELETE FROM memory_text WHERE rowid = 1")
     check = ("check", "--data", str(data))
@@ -55,6 +56,7 @@ def test_what_is_wrong_is_named_and_repaired_only_when_that_is_asked_for(data: P
     assert palimpsest(*check).returncode == 0
 
 
+@pytest.mark.sqlite
 def test_what_the_journal_has_lost_is_not_repaired_and_a_backup_is_named(data: Path) -> None:
     broken(data, "DELETE FROM occurrence WHERE id = 1")
     check = ("check", "--repair", "--data", str(data))

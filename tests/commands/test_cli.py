@@ -8,7 +8,7 @@ import pytest
 from palimpsest import __version__
 from palimpsest.commands import cli
 
-from tests.running import ROOT, Proxy
+from tests.running import ROOT, Proxy, store_of
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +19,8 @@ def palimpsest(
     """What the installed program says to these words, with no settings in its environment but `env`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PALIMPSEST_")}
     assert Proxy.fork_server is not None
-    return Proxy.fork_server.run(arguments, kept | {"PYTHONPATH": str(ROOT / "proxy")} | dict(env or {}), cwd)
+    kept |= {"PYTHONPATH": str(ROOT / "proxy")} | store_of(arguments)
+    return Proxy.fork_server.run(arguments, kept | dict(env or {}), cwd)
 
 
 def test_help_names_the_commands_that_exist() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import palimpsest
 from tests.console.test_arguments import at_a_terminal
+from tests.databases import database_in
 from tests.remembered import Past
 from tests.running import rows
 
@@ -22,7 +22,7 @@ SHORT = {"PALIMPSEST_RETENTION__TURNS": "90d"}
 @pytest.fixture
 async def data(tmp_path: Path) -> Path:
     """A data folder with three messages that are years old."""
-    database = Database(tmp_path / "palimpsest.db")
+    database = database_in(tmp_path)
     await database.open()
     await Past(database).say("The ferry leaves at 7.", "Noted.", "And the train at 9.")
     await database.close()
@@ -55,6 +55,7 @@ def test_at_a_terminal_the_word_yes_erases(data: Path, answer: str, status: int,
     assert rows(data, COUNT) == [(left,)]
 
 
+@pytest.mark.sqlite
 def test_vacuum_keeps_all_that_is_stored(data: Path) -> None:
     done = palimpsest("vacuum", "--data", str(data))
     assert (done.returncode, "MB before" in done.stdout) == (0, True), done.stderr

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 from tests.commands.test_cli import palimpsest
+from tests.databases import database_in
 from tests.talking import Talk
 
 pytestmark = pytest.mark.slow
@@ -16,7 +16,7 @@ WITHOUT_MODEL = {"PALIMPSEST_MODEL__DOWNLOAD": "never"}
 @pytest.fixture
 async def data(tmp_path: Path) -> Path:
     """A data folder with one conversation."""
-    database = Database(tmp_path / "palimpsest.db")
+    database = database_in(tmp_path)
     await database.open()
     talk = Talk(Journal(database))
     await talk.say("The zebrafish broker listens on port 7431.", "Noted.")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import ROOT, palimpsest
+from tests.databases import database_in
 from tests.remembered import Past
-from tests.running import rows
+from tests.running import rows, store_of
 from tests.talking import NOW
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,8 @@ def at_a_terminal(answer: str, *arguments: str, env: Mapping[str, str]) -> tuple
     """The status of a command that is given this answer on a terminal of its own, and all that the terminal shows."""
     ours, theirs = pty.openpty()
     words = [sys.executable, "-m", "palimpsest", *arguments]
-    process = subprocess.Popen(words, cwd=ROOT, env=os.environ | env, stdin=theirs, stdout=theirs, stderr=theirs)
+    env = os.environ | store_of(arguments) | env
+    process = subprocess.Popen(words, cwd=ROOT, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     os.write(ours, f"{answer}\n".encode())
     shown = b""
@@ -42,7 +43,7 @@ def at_a_terminal(answer: str, *arguments: str, env: Mapping[str, str]) -> tuple
 @pytest.fixture
 async def data(tmp_path: Path) -> Path:
     """A data folder with two messages, one of which states a fact."""
-    database = Database(tmp_path / "palimpsest.db")
+    database = database_in(tmp_path)
     await database.open()
     await Past(database).say("I live in Lisbon.", "Noted.", user="ann", created_at=NOW)
     await database.close()

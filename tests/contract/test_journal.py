@@ -21,9 +21,9 @@ from palimpsest.domain import (
     Role,
 )
 from palimpsest.store.engine import Engine
-from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
+from tests.databases import database_in
 from tests.examples import examples
 from tests.talking import NOW, Talk, assistant, heard, look, newest, print_of, record, system, user
 
@@ -459,7 +459,7 @@ STEP = st.tuples(
 async def test_every_request_is_rebuilt_as_it_was_sent(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, int]]
 ) -> None:
-    database = Database(tmp_path_factory.mktemp("tree") / "journal.db")
+    database = database_in(tmp_path_factory.mktemp("tree"), "journal.db")
     journal = Journal(database)
     sent: list[tuple[dict[str, object], ...]] = []
     history: tuple[dict[str, object], ...] = (system("start"),)
@@ -525,7 +525,7 @@ async def test_two_tenants_with_the_same_words_and_ids_never_meet(
 ) -> None:
     """Each tenant's journal is what it would be if it were alone."""
     folder = tmp_path_factory.mktemp("tenants")
-    together, *alone = (Database(folder / f"{name}.db") for name in ("both", "acme", "umbrella"))
+    together, *alone = (database_in(folder, f"{name}.db") for name in ("both", "acme", "umbrella"))
     try:
         for database in (together, *alone):
             await database.open()

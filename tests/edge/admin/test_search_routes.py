@@ -9,6 +9,7 @@ import pytest
 from palimpsest.domain import Memory, Reach
 from palimpsest.store.engine.sqlite.database import Database
 
+from tests.databases import database_in
 from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
 from tests.talking import NOW
 
@@ -50,7 +51,7 @@ async def test_search_means_the_static_tenant_where_there_is_one_else_the_only_o
 
 
 async def test_where_nothing_is_stored_nothing_is_found_and_no_tenant_is_asked_for(tmp_path: Path) -> None:
-    database = Database(tmp_path / "empty.db")
+    database = database_in(tmp_path, "empty.db")
     await database.open()
     said = await House(database, AT_HOME).get("search?q=port", LOCAL)
     assert (said["admitted"], said["reason"], said["results"]) == (False, "nothing is stored yet", [])

@@ -15,6 +15,7 @@ from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.assist_usage import AssistUsage, day_of, usage_of_day
 
 from tests.clock import Clock
+from tests.databases import database_in
 from tests.features.assist.helping import BLUE, PROMPT, TENANT, AssistTally, helped
 
 DAY_SECONDS = 86_400.0
@@ -73,7 +74,7 @@ async def test_a_new_day_begins_anew(database: Database) -> None:
 
 
 async def test_processes_share_a_cap_and_a_restart_keeps_it(tmp_path: Path) -> None:
-    one, two = Database(tmp_path / "palimpsest.db"), Database(tmp_path / "palimpsest.db")
+    one, two = database_in(tmp_path), database_in(tmp_path)
     await one.open()
     await two.open()
     both = [budget(database, Clock(), tokens_a_day=100) for database in (one, two)]
@@ -81,7 +82,7 @@ async def test_processes_share_a_cap_and_a_restart_keeps_it(tmp_path: Path) -> N
     assert sum(not isinstance(one, AssistFault) for one in booked) == 10
     await one.close()
     await two.close()
-    again = Database(tmp_path / "palimpsest.db")
+    again = database_in(tmp_path)
     await again.open()
     with pytest.raises(AssistFault):
         await budget(again, Clock(), tokens_a_day=100).reserve(TENANT, 1, 0)

@@ -7,9 +7,9 @@ from subprocess import CompletedProcess
 
 import orjson
 import pytest
-from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import palimpsest
+from tests.databases import database_in
 from tests.remembered import Past
 from tests.talking import NOW
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 async def data(tmp_path: Path) -> Path:
     """A data folder in which two cities were named, one after the other."""
-    database = Database(tmp_path / "palimpsest.db")
+    database = database_in(tmp_path)
     await database.open()
     past = Past(database)
     await past.say("I live in Lisbon.", user="ann", created_at=NOW)

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 from palimpsest.evaluation.scripted import ScriptedUpstream
-from palimpsest.store.data_dir import DATABASE_FILE
-from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
+from tests.databases import database_in
 from tests.running import Conversation, Proxy, rows, until
 from tests.talking import record, user
 
@@ -41,7 +40,7 @@ def test_no_row_is_written_until_the_policy_keeps_facts_and_then_all_that_was_sa
 
 
 async def said_before(data: Path) -> None:
-    database = Database(data / DATABASE_FILE)
+    database = database_in(data)
     await database.open()
     for start in range(0, MESSAGES, 500):
         said = [(f"c-{number}", f"Hello, my name is Ann{number:04}.") for number in range(start, start + 500)]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.store.operation.probes import save
 
 from tests.commands.test_cli import palimpsest
+from tests.databases import database_in
 from tests.features.gaps.test_probing import facts
 from tests.talking import NOW, Talk
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 async def data(tmp_path: Path) -> Path:
     """A data folder with one conversation of forty statements."""
-    database = Database(tmp_path / "palimpsest.db")
+    database = database_in(tmp_path)
     await database.open()
     talk = Talk(Journal(database))
     for text in facts(40):
@@ -40,7 +40,7 @@ def test_memory_asks_itself_now(data: Path) -> None:
 
 
 async def test_what_a_proxy_found_out_stands_in_stats_and_beside_a_trail(data: Path) -> None:
-    database = Database(data / "palimpsest.db")
+    database = database_in(data)
     await database.open()
     for stage in ("found", "packed"):
         await database.transact(lambda transaction, stage=stage: save(transaction, NOW, stage))  # type: ignore[misc]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import palimpsest
+from tests.databases import database_in
 from tests.kept_items import tell
 from tests.remembered import Past
 
@@ -18,7 +18,7 @@ RED, BLUE = (f"My favourite colour is {colour}." for colour in ("red", "blue"))
 @pytest.fixture
 async def data(tmp_path: Path) -> Path:
     """A data folder with items of two users."""
-    database = Database(tmp_path / "palimpsest.db")
+    database = database_in(tmp_path)
     await database.open()
     await tell(Past(database), RED, BLUE, "Oscar is a guinea pig.", user="ann")
     await tell(Past(database), RED, BLUE, user="bob", conversation="c-2")

@@ -29,6 +29,7 @@ from palimpsest.store.knowledge import graph
 from palimpsest.store.knowledge.items import StoredItem
 from palimpsest.telemetry.metrics import Metrics
 
+from tests.databases import database_in
 from tests.features.assist.helping import assistants_of
 from tests.kept_items import DAY_SECONDS, in_use, keep, tell, texts
 from tests.remembered import Past, WordEmbedder
@@ -399,7 +400,7 @@ def at_least(upstream: ScriptedUpstream, calls: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("cap", [1, 4])
 async def test_a_running_proxy_keeps_as_many_calls_in_flight_as_the_cap_allows(tmp_path: Path, cap: int) -> None:
-    database = Database(tmp_path / "data" / "palimpsest.db")
+    database = database_in(tmp_path / "data")
     await database.open()
     await tell(Past(database), *(f"The boats of Leith sail on {day} at dawn." for day in DAYS), user="ann")
     await database.close()

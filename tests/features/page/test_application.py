@@ -16,6 +16,7 @@ from palimpsest.features.page.views import VIEWS
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
+from tests.databases import database_in
 from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
 from tests.edge.admin.conftest import inhabited, inhabited_database
 from tests.talking import Talk
@@ -150,7 +151,7 @@ async def test_one_request_and_one_conversation_are_counted_in_the_singular(home
 
 
 async def test_an_empty_archive_can_be_searched_and_its_first_page_follows_what_comes(tmp_path: Path) -> None:
-    database = Database(tmp_path / "empty.db")
+    database = database_in(tmp_path, "empty.db")
     await database.open()
     empty = House(database, AT_HOME, page=application)
     status, text = await empty.ask("/memory/search?q=port", LOCAL)

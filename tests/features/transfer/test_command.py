@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 
 import orjson
@@ -16,13 +16,13 @@ import pytest
 from palimpsest.domain import Json
 from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.features.transfer.reading import ReadResult, turns_in
-from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.secret import load_secret
 
 from tests.commands.test_cli import ROOT, palimpsest
+from tests.databases import database_in
 from tests.features.transfer.samples import chatgpt_conversation, claude_code_lines, claude_conversation, lines_of
 from tests.features.transfer.test_importing import Destination, Importing, exported, talk
-from tests.running import Proxy, as_headers, memory_in, request, rows, until
+from tests.running import Proxy, as_headers, memory_in, request, rows, store_of, until
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ async def data(tmp_path: Path) -> Path:
     """A data folder with two conversations of two users."""
     folder = tmp_path / "data"
     folder.mkdir()
-    database = Database(folder / "palimpsest.db")
+    database = database_in(folder)
     turns = [*talk("a quince tree", user="ann"), *talk("a medlar tree", conversation="c-2", user="ben")]
     await Importing(database, load_secret(folder, {})).import_turns(turns, Destination())
     await database.close()
@@ -163,13 +163,13 @@ async def test_an_import_that_is_killed_and_repeated_ends_as_one_that_ran_throug
     file = tmp_path / "many.json"
     file.write_bytes(orjson.dumps([chatgpt_conversation(f"g-{number}") for number in range(120)]))
     data = tmp_path / "data"
+    killed, whole = database_in(data), database_in(tmp_path, "whole.db")
     take = ("import", str(file), "--config", "personal", "--data", str(data))
     assert killed_in_the_middle(take, data) == -signal.SIGKILL
     turns = [*turns_in([file], ReadResult())]
     assert 0 < stored_turns(data) < len(turns)
     done = palimpsest(*take)
     assert done.returncode == 0, done.stderr
-    killed, whole = Database(data / "palimpsest.db"), Database(tmp_path / "whole.db")
     await Importing(whole, load_secret(data, {})).import_turns(turns, Destination("static:me"))
     await killed.open()
     assert await exported(killed) == await exported(whole)
@@ -180,20 +180,18 @@ async def test_an_import_that_is_killed_and_repeated_ends_as_one_that_ran_throug
 
 def killed_in_the_middle(take: Sequence[str], data: Path) -> int:
     """The exit status of an import that is killed as soon as something is stored."""
-    with subprocess.Popen([sys.executable, "-m", "palimpsest", *take], cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+    words, env = [sys.executable, "-m", "palimpsest", *take], os.environ | store_of(take)
+    with subprocess.Popen(words, cwd=ROOT, env=env, stderr=subprocess.DEVNULL) as process:
         until(lambda: stored_turns(data), "the first batch to be written")
         process.kill()
     return process.returncode
 
 
 def stored_turns(data: Path) -> int:
-    if not (data / "palimpsest.db").exists():
+    try:
+        ((turns,),) = rows(data, "SELECT count(*) FROM turn")
+    except (FileNotFoundError, StopIteration, sqlite3.OperationalError):  # its tables are being made
         return 0
-    with closing(sqlite3.connect(data / "palimpsest.db", timeout=10)) as database:
-        try:
-            ((turns,),) = database.execute("SELECT count(*) FROM turn").fetchall()
-        except sqlite3.OperationalError:  # its tables are being made
-            return 0
     return int(turns)
 
 

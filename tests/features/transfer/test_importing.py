@@ -34,6 +34,7 @@ from palimpsest.store.turns.arrivals import ImportedCounts
 from palimpsest.store.turns.transcript import Selection
 from palimpsest.telemetry.metrics import Metrics
 
+from tests.databases import database_in
 from tests.features.transfer.samples import (
     chatgpt_conversation,
     claude_code_lines,
@@ -50,7 +51,7 @@ ME = Destination(default_tenant="static:me")
 
 @asynccontextmanager
 async def opened(folder: Path, name: str = "a") -> AsyncIterator[Database]:
-    database = Database(folder / f"{name}.db")
+    database = database_in(folder, f"{name}.db")
     await database.open()
     try:
         yield database

@@ -18,6 +18,7 @@ from palimpsest.store.journal import Journal
 from palimpsest.store.operation.changes import ERASURES, KEYS, SWITCHES, count
 from palimpsest.telemetry.metrics import Metrics
 
+from tests.databases import database_in, opened_beside
 from tests.talking import Talk
 
 PATIENCE_SECONDS = 10.0
@@ -56,8 +57,8 @@ async def following(database: Database, **listeners: Listen) -> AsyncIterator[Fo
 
 @pytest.fixture
 async def beside(database: Database) -> AsyncIterator[Database]:
-    """The same file, as another process has it."""
-    beside = Database(database.path)
+    """The same database, as another process has it."""
+    beside = opened_beside(database)
     await beside.open()
     yield beside
     await beside.close()
@@ -93,7 +94,7 @@ async def test_an_erasure_by_another_process_is_a_change(database: Database, bes
 
 
 async def test_what_changes_before_the_database_can_be_read_is_learnt_then(tmp_path: Path) -> None:
-    heard, late = Heard(), Database(tmp_path / "late.db")
+    heard, late = Heard(), database_in(tmp_path, "late.db")
     async with following(late, keys=heard) as follower:
         await asyncio.sleep(0.1)
         assert heard.times == 0, repr(follower)

@@ -13,8 +13,10 @@ from palimpsest.memory.operation.policy_reload import PolicyReload
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
 from palimpsest.settings.source import Source
-from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.telemetry.metrics import Metrics
+
+from tests.databases import database_in
 
 PATIENCE_SECONDS = 10.0
 
@@ -22,11 +24,11 @@ PATIENCE_SECONDS = 10.0
 class Worker:
     """One process's policy, with its file, and what was put into force."""
 
-    def __init__(self, file: Path, database: Database, **environment: str) -> None:
+    def __init__(self, file: Path, database: Engine, **environment: str) -> None:
         self.file, self.applied = file, list[tuple[str, int]]()
         self.fails: Exception | None = None
         self.metrics = Metrics()
-        source = Source((file,), {"data": str(database.path.parent)})
+        source = Source((file,), {"data": str(file.parent)})
         policy = source.load(environment)
         self.reload = PolicyReload(source, environment, policy, self.apply, database, self.metrics, lambda: 7.0)
 
@@ -55,7 +57,7 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-async def test_what_the_file_says_comes_into_force_with_the_next_number(file: Path, database: Database) -> None:
+async def test_what_the_file_says_comes_into_force_with_the_next_number(file: Path, database: Engine) -> None:
     worker = Worker(file, database)
     await worker.reload.agree()
     assert (worker.applied, worker.gauge("generation")) == ([("user", 1)], 1)
@@ -69,7 +71,7 @@ async def test_what_the_file_says_comes_into_force_with_the_next_number(file: Pa
 
 
 async def test_a_file_that_is_refused_changes_nothing_and_is_said_until_one_is_accepted(
-    file: Path, database: Database
+    file: Path, database: Engine
 ) -> None:
     worker = Worker(file, database)
     await worker.reload.agree()
@@ -89,7 +91,7 @@ async def test_a_file_that_is_refused_changes_nothing_and_is_said_until_one_is_a
 
 @pytest.mark.parametrize("text", ["memory: [", "- a list", "memory: {reach: user, reach: tenant}", None])
 async def test_whatever_is_in_the_file_it_is_refused_with_its_name(
-    file: Path, database: Database, text: str | None
+    file: Path, database: Engine, text: str | None
 ) -> None:
     worker = Worker(file, database)
     write(file, text)
@@ -101,7 +103,7 @@ async def test_whatever_is_in_the_file_it_is_refused_with_its_name(
     ("failure", "words"), [(PolicyError("data: not there"), "data: not there"), (RuntimeError("x"), "RuntimeError")]
 )
 async def test_what_cannot_be_applied_changes_nothing(
-    file: Path, database: Database, failure: Exception, words: str
+    file: Path, database: Engine, failure: Exception, words: str
 ) -> None:
     worker = Worker(file, database)
     await worker.reload.agree()
@@ -111,7 +113,7 @@ async def test_what_cannot_be_applied_changes_nothing(
     assert (worker.reload.policy.memory.reach, worker.reload.number) == ("user", 1)
 
 
-async def test_workers_agree_on_the_number_whoever_reads_first(file: Path, database: Database) -> None:
+async def test_workers_agree_on_the_number_whoever_reads_first(file: Path, database: Engine) -> None:
     one, two = Worker(file, database), Worker(file, database)
     for worker in (one, two):
         await worker.reload.agree()
@@ -125,7 +127,7 @@ async def test_workers_agree_on_the_number_whoever_reads_first(file: Path, datab
     assert two.applied == [("user", 1), ("conversation", 3)]
 
 
-async def test_a_restart_with_the_same_policy_keeps_its_number(file: Path, database: Database) -> None:
+async def test_a_restart_with_the_same_policy_keeps_its_number(file: Path, database: Engine) -> None:
     for _ in range(2):
         worker = Worker(file, database)
         await worker.reload.agree()
@@ -133,7 +135,7 @@ async def test_a_restart_with_the_same_policy_keeps_its_number(file: Path, datab
 
 
 async def test_without_the_database_policies_are_numbered_until_it_is_there(file: Path, tmp_path: Path) -> None:
-    late = Database(tmp_path / "journal.db")
+    late = database_in(tmp_path, "journal.db")
     worker = Worker(file, late)
     write(file, "memory: {reach: tenant}")
     await worker.reload.reload()
@@ -145,7 +147,7 @@ async def test_without_the_database_policies_are_numbered_until_it_is_there(file
 
 
 async def test_a_worker_that_starts_later_begins_with_what_is_in_force(
-    file: Path, database: Database, tmp_path: Path
+    file: Path, database: Engine, tmp_path: Path
 ) -> None:
     environment = {load.POLICY_FILE_ENV: str(tmp_path / "policy.json")}
     worker = Worker(file, database, **environment)
@@ -158,7 +160,7 @@ async def test_a_worker_that_starts_later_begins_with_what_is_in_force(
     assert load.handed_over(environment).memory.reach == "tenant"
 
 
-async def test_a_new_admin_token_comes_into_force_too(file: Path, database: Database, tmp_path: Path) -> None:
+async def test_a_new_admin_token_comes_into_force_too(file: Path, database: Engine, tmp_path: Path) -> None:
     token = tmp_path / "token"
     write(token, "one")
     worker = Worker(file, database, PALIMPSEST_ADMIN_TOKEN_FILE=str(token))
@@ -170,7 +172,7 @@ async def test_a_new_admin_token_comes_into_force_too(file: Path, database: Data
 
 
 async def test_a_file_that_changes_is_noticed_and_one_that_is_being_written_is_waited_for(
-    file: Path, database: Database
+    file: Path, database: Engine
 ) -> None:
     worker = Worker(file, database)
     watching = asyncio.create_task(worker.reload.watch())

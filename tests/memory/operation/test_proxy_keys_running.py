@@ -66,6 +66,7 @@ def test_a_key_opens_every_worker_and_is_shut_in_every_worker(proxy: Proxy, upst
     everywhere(proxy, made["key"], 401)
 
 
+@pytest.mark.sqlite
 def test_a_key_expires_while_the_proxy_runs(proxy: Proxy) -> None:
     made = post(proxy, "keys", name="short", expires="1h")
     everywhere(proxy, made["key"], 200)
@@ -105,6 +106,7 @@ def test_memory_is_off_in_every_worker_also_after_a_restart_which_knows_all_keys
     post(proxy, "enable", tenant="acme")
 
 
+@pytest.mark.sqlite
 def test_while_keys_cannot_be_read_nobody_is_let_in(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     proxy = Proxy(tmp_path / "data", upstream.url, SETTINGS | {"listen": {"workers": 1}})
     (proxy.data / "palimpsest.db").write_bytes(b"this is no database " * 500)

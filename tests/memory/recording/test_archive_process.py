@@ -26,10 +26,10 @@ from palimpsest.memory.recording.queue_room import ArchiveLimits
 from palimpsest.memory.supervision import Supervisor
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE
-from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.wire import chat
 
+from tests.databases import database_in
 from tests.memory.recording.test_archivist import SECRET, STREAM, Tally, ended, events, turn_of
 from tests.talking import user
 
@@ -42,8 +42,9 @@ class House:
     def __init__(self, data: Path, stuck_seconds: float = PATIENCE_SECONDS) -> None:
         model = {"download": "never", "cache": data / "no models"}
         memory = {"deadline_ms": 1000 * PATIENCE_SECONDS}
-        self.policy = policy = Policy.model_validate({"data": data, "model": model, "memory": memory})
-        self.database = Database(data / DATABASE_FILE)
+        self.database = database_in(data)
+        store = {"url": getattr(self.database, "url", "")}
+        self.policy = policy = Policy.model_validate({"data": data, "model": model, "memory": memory, "store": store})
         self.journal = Journal(self.database)
         self.counts = Tally()
         self.usage: list[int] = []
@@ -129,8 +130,9 @@ async def test_what_was_handed_over_is_written_when_all_is_closed(house: House) 
     async with house.running():
         for turn in numbered(20):
             house.archivist.note(turn)
-    with closing(sqlite3.connect(house.database.path)) as db:
-        assert db.execute("SELECT count(*) FROM turn").fetchone() == (20,)
+    await house.database.open()
+    assert await house.database.read("SELECT count(*) FROM turn") == [(20,)]
+    await house.database.close()
 
 
 @pytest.mark.slow  # starts and kills processes

@@ -13,6 +13,7 @@ from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import MAX_HEADS_READ, Journal
 from palimpsest.store.turns.branch_heads import MAX_TAIL_MESSAGES, ROW_BYTES, remove_unused_listings
 
+from tests.databases import database_in
 from tests.examples import examples
 from tests.talking import heard, print_of, record, system, user
 
@@ -72,7 +73,7 @@ async def test_one_of_many_branches_is_known_as_it_stands(journal: Journal) -> N
 @settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=14))
 async def test_whatever_is_continued_each_answer_leads_to_what_led_to_it(tmp_path: Path, picks: list[int]) -> None:
-    database = Database(tmp_path / f"{uuid4().hex}.db")
+    database = database_in(tmp_path, f"{uuid4().hex}.db")
     await database.open()
     journal = Journal(database)
     histories: list[list[Json]] = []

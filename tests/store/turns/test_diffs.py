@@ -8,10 +8,10 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.store.turns.diffs import decode_kept, encode_kept
 
+from tests.databases import database_in
 from tests.talking import Talk
 
 
@@ -39,7 +39,7 @@ def test_runs_of_the_parent_take_three_numbers(kept: list[tuple[int, int]], enco
 
 
 async def test_every_turn_of_a_growing_conversation_is_written_alike_and_rebuilt(tmp_path: Path) -> None:
-    database = Database(tmp_path / "journal.db")
+    database = database_in(tmp_path, "journal.db")
     journal = Journal(database)
     await database.open()
     talk = Talk(journal)

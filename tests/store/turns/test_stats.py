@@ -7,11 +7,12 @@ from palimpsest.store.journal import Journal
 from palimpsest.store.knowledge.fact_extraction import begin
 from palimpsest.store.operation.assist_usage import AssistUsage, add
 
+from tests.databases import database_in
 from tests.talking import NOW, heard, record, user
 
 
 async def test_search_times_are_percentiles_of_the_turns_that_searched(tmp_path: Path) -> None:
-    database = Database(tmp_path / "journal.db")
+    database = database_in(tmp_path, "journal.db")
     await database.open()
     journal = Journal(database)
     for ms in [*range(1, 101), None]:
@@ -24,7 +25,7 @@ async def test_search_times_are_percentiles_of_the_turns_that_searched(tmp_path:
 
 
 async def test_facts_are_counted_where_they_are_kept(tmp_path: Path) -> None:
-    database = Database(tmp_path / "journal.db")
+    database = database_in(tmp_path, "journal.db")
     await database.open()
     journal = Journal(database)
     assert (await journal.stats())["facts"] is None
@@ -34,7 +35,7 @@ async def test_facts_are_counted_where_they_are_kept(tmp_path: Path) -> None:
 
 
 async def test_lag_is_the_oldest_message_that_waits(tmp_path: Path) -> None:
-    database = Database(tmp_path / "journal.db")
+    database = database_in(tmp_path, "journal.db")
     await database.open()
     journal = Journal(database)
     assert (await journal.stats())["oldest_pending_at"] == 0

@@ -18,6 +18,7 @@ from palimpsest.store.engine.sqlite.tables import APPLICATION_ID
 from tests.remembered import Past
 
 
+@pytest.mark.sqlite
 async def test_a_copy_made_while_others_write_is_one_snapshot(past: Past, database: Database, tmp_path: Path) -> None:
     for number in range(60):
         await past.say(*(f"word {number} {part} " * 40 for part in range(8)), conversation=f"c-{number}")
@@ -40,6 +41,7 @@ async def _write(past: Past) -> None:
         await past.say(*(f"later {number} {part} " * 40 for part in range(8)), conversation=f"d-{number}")
 
 
+@pytest.mark.sqlite
 async def test_a_copy_is_examined(past: Past, database: Database, tmp_path: Path) -> None:
     await past.say("a quince")
     copy(database.path, tmp_path / "copy.db")

@@ -31,6 +31,7 @@ connection.close()
 """
 
 
+@pytest.mark.sqlite
 async def test_words_are_found_where_they_stand_and_what_is_stored_explains_them(database: Database) -> None:
     await database.write([("INSERT INTO tenant(name) VALUES (?)", [("a name of sixteen bytes and more",)])])
     wanted = samples(["a name of sixteen bytes and more", "nobody ever said anything like this"], ())
@@ -70,6 +71,7 @@ def test_a_folder_that_goes_away_while_files_are_listed_is_no_fault(tmp_path: Pa
         assert {len(files_of(tmp_path / "palimpsest.db")) for _ in range(3000)} == {1}
 
 
+@pytest.mark.sqlite
 async def test_another_process_still_sees_that_the_database_is_in_use(database: Database) -> None:
     """Without our locks, who comes next cuts off the log's index, and who goes last deletes the log."""
     await database.write([("INSERT INTO tenant(name) VALUES ('acme')", [()])])
