@@ -128,9 +128,9 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
         Run(f"model list {HERE} --model {MODEL}", r"\* +all-MiniLM-L6-v2"),
         Run(f"index --all {HERE} --model {MODEL}", "everything is indexed"),
         Run(
-            f"search quince --conversation {{conversation}} --tenant static:me --limit 1 --ask-models {HERE} "
+            f"search quince --conversation {{conversation}} --tenant static:me --limit 1 --ask-models --json {HERE} "
             f"--model {MODEL}",
-            "quince",
+            '"text": .*quince',
         ),
         Run(f"explain {{turn}} {HERE}", "1 of 3 of {conversation}"),
         Run(f"explain {{conversation}} 2 {HERE}", "2 of 3 of {conversation}"),

@@ -1,5 +1,6 @@
 """What the commands that need no running proxy say, typed as an operator would type them."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -132,6 +133,16 @@ def test_search_finds_words_without_the_model_and_says_so(data: Path, without_mo
     assert "port 7431" in done.stdout
     assert "searched by words alone" in done.stdout
     assert "narwhal" not in done.stdout
+
+
+def test_search_tells_programs_each_passage_with_its_conversation_and_whether_it_would_come(
+    data: Path, without_model: dict[str, str]
+) -> None:
+    done = palimpsest("search", "zebrafish", "broker", "port", "--json", "--data", str(data), env=without_model)
+    (found,) = json.loads(done.stdout).values()
+    passage = found["results"][0]
+    assert (passage["conversation"], passage["role"], passage["text"]) == ("c-1", "user", BROKER)
+    assert passage["recalled"] in (True, False) and passage["signals"]["words"][0] == 1
 
 
 def test_search_in_one_conversation_stays_there(data: Path, without_model: dict[str, str]) -> None:

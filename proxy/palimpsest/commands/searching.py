@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 
 from palimpsest.commands.open import path_of
@@ -50,6 +51,7 @@ def add_commands(command: Command) -> None:
         "--tenant", default="", metavar="NAME", help="search only this tenant; required if there are many"
     )
     search.add_argument("--limit", type=positive, default=RESULTS, metavar="N", help=f"number of results ({RESULTS})")
+    search.add_argument("--json", action="store_true", help="as JSON, for programs")
     ask_models_flag(search)
     policy_flags(search)
     model_flag(search)
@@ -110,6 +112,11 @@ def _search(given: argparse.Namespace) -> int:
         keeps_to_secret=False,
     )
     out = terminal.console()
+    if given.json:
+        out.print(
+            json.dumps({name: one.as_json() for name, one in searched.items()}, ensure_ascii=False), soft_wrap=True
+        )
+        return DONE
     for tenant, result in searched.items():
         if len(searched) > 1:
             out.print(terminal.safe(f"tenant {tenant}"))

@@ -57,6 +57,20 @@ class SearchResult:
     recalled: Recalled
     behind: Recalled | None = None
 
+    def as_json(self) -> Json:
+        """All that was found, named as by `GET /memory/v1/search`; `recalled`: a request would have received it."""
+        return {
+            "admitted": self.recalled.admitted,
+            "reason": self.recalled.reason,
+            "results": [
+                {name: getattr(one.memory, name) for name in ("conversation", "role", "created_at", "text")}
+                | {"probability": one.probability, "signals": one.signals, "recalled": part is self.recalled}
+                for part in (self.recalled, self.behind)
+                if part is not None
+                for one in part.candidates
+            ],
+        }
+
 
 class Commands:
     """The commands on one data folder, opened by `opened`."""
