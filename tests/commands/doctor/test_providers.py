@@ -9,6 +9,7 @@ from email.utils import formatdate
 import pytest
 from palimpsest.commands.doctor.finding import Finding, State
 from palimpsest.commands.doctor.providers import check_upstreams
+from palimpsest.domain import Json
 from palimpsest.settings.policy import Policy, UpstreamPolicy
 
 from tests.running import free_port
@@ -115,7 +116,7 @@ async def test_what_is_no_list_is_worth_a_look(status: bytes, body: bytes) -> No
 
 async def test_an_upstream_that_is_not_there_fails_and_the_others_are_asked() -> None:
     async with RawUpstream(Provider(b"200 OK", LIST)) as upstream:
-        gone = UpstreamPolicy(name="gone", url=f"http://127.0.0.1:{free_port()}")
+        gone = UpstreamPolicy(name="gone", models=("gone-*",), url=f"http://127.0.0.1:{free_port()}")
         there = UpstreamPolicy(name="there", url=upstream.url)
         first, second, clock = await check_upstreams(Policy(upstreams=(gone, there)), {}, time.time)
     assert (first.check, first.state) == ("upstream gone", State.FAILED)
@@ -146,3 +147,21 @@ async def test_a_litellm_model_is_not_asked_as_that_would_cost() -> None:
     policy = Policy.model_validate({"upstreams": [{"litellm": "gemini/x", "key_env": "GEMINI_KEY"}]})
     found, _ = await check_upstreams(policy, {"GEMINI_KEY": "sk-secret"}, time.time)
     assert found.state is State.OK and "with GEMINI_KEY" in found.found and "sk-secret" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "warned"),
+    [
+        ({}, {}, True),
+        ({"models": ["gpt-*"]}, {"models": ["gpt-4o"]}, True),
+        ({"models": ["gpt-4o"]}, {"models": ["gpt-*"]}, False),
+        ({"wire": "openai"}, {"wire": "anthropic"}, False),
+        ({"wire": "anthropic"}, {}, False),
+    ],
+)
+async def test_an_upstream_whose_models_all_go_to_another_is_told(first: Json, second: Json, warned: bool) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    both = [{"name": "a", "url": nowhere, **first}, {"name": "b", "url": nowhere, **second}]
+    upstreams = tuple(map(UpstreamPolicy.model_validate, both))
+    found = await check_upstreams(Policy(upstreams=upstreams), {}, time.time)
+    assert [one.check for one in found if "gets no request" in one.found] == ["upstream b"] * warned

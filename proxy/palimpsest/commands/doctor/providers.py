@@ -25,6 +25,7 @@ from palimpsest.domain.errors import UpstreamUnreachable
 from palimpsest.domain.ports import Clock
 from palimpsest.settings.policy import Policy, UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough
+from palimpsest.upstream.routing import choose
 
 LIST_PATH = "/v1/models"
 TIMEOUT_SECONDS = 10.0  # a provider that needs longer for its list is not well
@@ -55,7 +56,18 @@ async def check_upstreams(policy: Policy, environment: Mapping[str, str], clock:
         )
         now = clock()
     findings = [finding for finding, _ in each] + [_litellm(u, environment) for u in policy.upstreams if u.litellm]
-    return [*findings, _clock([date for _, date in each if date], now)]
+    return [*findings, *_never_chosen(policy.upstreams), _clock([date for _, date in each if date], now)]
+
+
+def _never_chosen(upstreams: Sequence[UpstreamPolicy]) -> list[Finding]:
+    """A warning for each upstream whose models all go to others before it."""
+    chosen = [choose(upstreams, model, api) for one in upstreams for model in one.models for api in Api]
+    advice = "name its models in front of the upstreams that take them, or give those other models or another wire"
+    return [
+        warning(f"upstream {one.name}", "gets no request: the upstreams before it take all of its models", advice)
+        for one in upstreams
+        if one not in chosen
+    ]
 
 
 def _plain(upstream: UpstreamPolicy) -> UpstreamPolicy:
