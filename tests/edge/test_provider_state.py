@@ -150,6 +150,7 @@ def test_one_key_has_the_account_to_itself_and_several_may_share_it(
         assert len(upstream.received) == 2
 
 
+@pytest.mark.sqlite
 def test_without_the_archive_no_id_is_taken_on_trust(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     upstream.script = lambda _: "fine"
     with Proxy(tmp_path / "data", upstream.url, settings("acme", "beta"), **HELD) as proxy:

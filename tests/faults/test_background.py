@@ -76,6 +76,7 @@ def test_embedding_process_that_is_killed_is_started_again(talk: Conversation, u
     assert_restores(talk, upstream)
 
 
+@pytest.mark.sqlite
 @pytest.mark.usefixtures("unforked")
 def test_embedding_process_that_is_killed_again_and_again_stops_no_request_and_loses_no_passage(
     talk: Conversation, upstream: ScriptedUpstream
@@ -108,6 +109,7 @@ def test_embedding_process_that_is_killed_again_and_again_stops_no_request_and_l
     assert_restores(talk, upstream)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("table", ["unindexed", "occurrence", "memory_text"])
 def test_table_that_another_process_drops_is_said_and_turns_wait_until_it_is_back(
     talk: Conversation, upstream: ScriptedUpstream, table: str
@@ -134,6 +136,7 @@ def test_table_that_another_process_drops_is_said_and_turns_wait_until_it_is_bac
     assert_restores(talk, upstream)
 
 
+@pytest.mark.sqlite
 def test_data_folder_that_is_removed_is_made_anew(talk: Conversation, upstream: ScriptedUpstream) -> None:
     proxy = talk.proxy
     shutil.rmtree(proxy.data)
@@ -149,6 +152,7 @@ def test_data_folder_that_is_removed_is_made_anew(talk: Conversation, upstream: 
     assert proxy.ready()["store"] == "ready", "the secret is the one that the database was made with"
 
 
+@pytest.mark.sqlite
 def test_database_of_another_program_in_its_place_is_left_alone(talk: Conversation, upstream: ScriptedUpstream) -> None:
     proxy = talk.proxy
     file, kept = database(proxy.data), proxy.data.parent / "kept"
@@ -171,6 +175,7 @@ def test_database_of_another_program_in_its_place_is_left_alone(talk: Conversati
     assert_restores(talk, upstream)
 
 
+@pytest.mark.sqlite
 def test_database_that_is_locked_at_the_start_delays_no_request(tmp_path: Path, upstream: ScriptedUpstream) -> None:
     proxy = Proxy(tmp_path / "data", upstream.url, IMPATIENT)
     with proxy:
@@ -215,6 +220,7 @@ def test_model_folder_that_holds_garbage_is_said_and_recall_goes_by_words(
         assert_restores(talk, upstream, vectors=False)
 
 
+@pytest.mark.sqlite
 def test_message_that_cannot_be_made_findable_again_holds_up_no_other(
     talk: Conversation, upstream: ScriptedUpstream
 ) -> None:
@@ -237,6 +243,7 @@ def test_message_that_cannot_be_made_findable_again_holds_up_no_other(
     assert_restores(talk, upstream)
 
 
+@pytest.mark.sqlite
 def test_erasure_that_a_row_refuses_is_said_stops_nothing_and_can_be_asked_for_again(
     talk: Conversation, upstream: ScriptedUpstream
 ) -> None:

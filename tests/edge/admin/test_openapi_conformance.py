@@ -12,6 +12,7 @@ from sqlite3 import connect
 from typing import Any
 
 import orjson
+import psycopg
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -26,6 +27,7 @@ from schemathesis import Case, GenerationMode, SerializationContext
 from schemathesis.checks import CHECKS, load_all_checks
 
 from tests.running import Conversation, Proxy, request, until, upstream_on_a_thread
+from tests.servers import ADMIN
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +63,7 @@ RUN = """
 INSERT INTO item(id, tenant, conversation, writer, text, question, topic, said_at, created_at, used_at)
     SELECT 1, tenant, id, 'epc/1', 'Clara lives in Porto.', '', '', 0, 0, 0 FROM conversation LIMIT 1;
 INSERT INTO item_source(tenant, item, occurrence, start, stop)
-    SELECT item.tenant, 1, min(occurrence.id), 0, 9
+    SELECT min(item.tenant), 1, min(occurrence.id), 0, 9
     FROM item JOIN occurrence ON occurrence.conversation = item.conversation;
 INSERT INTO consolidation(id, key, tenant, at) SELECT 1, 'k-1', tenant, 0 FROM item;
 INSERT INTO consolidation_step(tenant, run, item, heir, what, why, at)
@@ -104,8 +106,12 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         tenant = shown(proxy, f"turns/{turn.said('turn')}")["tenant"]
         fact = {"tenant": tenant, "subject": "project", "slot": "port", "value": "7431"}
         told = request(proxy.port, "POST", "/memory/v1/facts", orjson.dumps(fact), {**TOKEN, **JSON})
-        with closing(connect(data / DATABASE_FILE)) as database, database:
-            database.executescript(RUN)
+        if data in Proxy.databases:
+            with psycopg.connect(Proxy.databases[data], user=ADMIN) as server:
+                server.execute(RUN)
+        else:
+            with closing(connect(data / DATABASE_FILE)) as database, database:
+                database.executescript(RUN)
         yield {
             "fact": told.json["id"],
             "run": "k-1",

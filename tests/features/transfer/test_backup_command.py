@@ -24,6 +24,7 @@ def words(printed: str) -> list[str]:
     return [" ".join(line.split()) for line in printed.splitlines()]
 
 
+@pytest.mark.sqlite
 def test_a_backup_of_a_running_proxy_is_restored_to_an_empty_folder_and_to_no_other(
     own_proxy: Proxy, tmp_path: Path
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_backup_of_a_running_proxy_is_restored_to_an_empty_folder_and_to_no_ot
     assert SAID in stored_texts(new)
 
 
+@pytest.mark.sqlite
 def test_a_backup_without_the_secret_says_what_that_means_and_needs_it_again(own_proxy: Proxy, tmp_path: Path) -> None:
     file = tmp_path / "b.tar"
     with own_proxy as running:
