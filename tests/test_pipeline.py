@@ -503,6 +503,7 @@ def test_a_rule_that_always_holds_comes_back_once_after_a_compaction_whatever_is
         talk.say(question)
         proxy.settle()
         assert told() == 1
+        assert memory_in(orjson.loads(upstream.received[-1].body)).count('kind="restore"') == 1
 
 
 def test_work_that_a_compaction_took_away_is_told_at_every_compaction_and_may_still_be_quoted(

@@ -247,6 +247,7 @@ class Journal:
             cut=turn.cut.stored({position: row[2] for position, row in placed.items()}),
             restored_at=placed.get(turn.restored_at, (0, 0, 0))[2],
             is_named=turn.is_named,
+            is_untold=turn.is_untold,
         )
 
     def _with_blocks(self, head: Head) -> Head:

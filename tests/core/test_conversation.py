@@ -253,6 +253,30 @@ def test_restore_takes_the_place_of_blocks_that_fill_their_share(rules: Rules):
 WANTED = Candidate(replace(MEMORY, id=5, occurrence=50, text=prose(120, 9)), 1.0, is_reminder=True)
 
 
+@pytest.mark.parametrize(
+    ("recalled", "said", "expected"),
+    [
+        *((failure, QUESTION, True) for failure, _ in FAILURES),
+        (FOUND, "Thanks!", True),
+        (FOUND, QUESTION, False),
+        (NOTHING, QUESTION, False),
+    ],
+    ids=["late", "failed", "nothing asked", "answered", "nothing found"],
+)
+def test_compaction_of_which_nothing_came_back_is_restored_at_the_next_request(
+    rules: Rules, known: KnownHistory, recalled: Recalled | Exception, said: str, expected: bool
+):
+    compacted = decided(request_of(body(*PAST[4:], user(said)), rules), rules, Answers(known, recalled=recalled))
+    assert compacted.lineage.event.is_compaction and compacted.is_untold is expected
+    lost = seen_of(rules, PAST[4:], lost=(100, 101), is_untold=compacted.is_untold)
+    answers = Answers(lost, recalled=FOUND)
+    after = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, answers)
+    assert after.lineage.event is Event.APPEND and not after.is_untold
+    assert after.diagnosis.kind is (BlockKind.RESTORE if expected else BlockKind.RECALL)
+    again = decided(request_of(body(*PAST[4:]), rules), rules, Answers(lost))
+    assert (again.lineage.event, again.is_untold) == (Event.RETRY, expected)
+
+
 def reminded(rules: Rules, answers: Answers, *messages: Json, found: object = (WANTED,)) -> Decision:
     """The decision on a request in a conversation in which somebody asked for a passage."""
     answers.reminded = found  # type: ignore[assignment]

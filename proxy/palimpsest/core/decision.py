@@ -20,6 +20,7 @@ from palimpsest.domain import (
     Block,
     BlockKind,
     Diagnosis,
+    Event,
     Insertion,
     Json,
     Lineage,
@@ -34,7 +35,10 @@ from palimpsest.domain.overflow import ranges
 if TYPE_CHECKING:
     from palimpsest.core.facts.choice import FactChoice
 
-UNTOLD = (Note.DEADLINE, Note.FAULT, Note.INDEXING, Note.TOO_LONG)
+LATE = (Note.DEADLINE, Note.FAULT, Note.INDEXING)
+"""Why nothing came back that will, if it is looked for again."""
+
+UNTOLD = (*LATE, Note.TOO_LONG)
 """Why nothing of a new cut came back that may come back at the next request."""
 
 
@@ -92,6 +96,15 @@ class Decision:
             return NewCut()
         is_untold = self.view.is_new and self.block is None and (self.lineage.head is None or self.note in UNTOLD)
         return cut_of(self.view, self.reading, self.lineage, is_untold=is_untold)
+
+    @property
+    def is_untold(self) -> bool:
+        """Whether a compaction got nothing back, and the next request may get what it took away."""
+        head = self.lineage.head
+        if self.lineage.event is Event.RETRY:
+            return head is not None and head.is_untold
+        is_idle = self.note is Note.NOTHING_RELEVANT and self.diagnosis.query is None
+        return self.lineage.restores and self.block is None and (is_idle or self.note in LATE)
 
     @property
     def conversation(self) -> str:

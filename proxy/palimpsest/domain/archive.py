@@ -72,6 +72,7 @@ class Turn:
     compactions: int = 0
     lost: tuple[int, ...] = ()  # occurrences that this request's compaction took away
     restored_at: int = -1  # position of the message in which the newest compaction is answered; -1: as 0 of `Head`
+    is_untold: bool = False  # its compaction got nothing back, as nobody asked or memory failed: the next one may
     summarises: bool = False
     last_full: int = 0  # fingerprint of the last message: a short answer is known only together with it
     tokens: int = 0  # of the prompt as it is sent, what the provider holds included

@@ -116,6 +116,7 @@ class Head:
     lost: Sequence[int] = ()  # occurrences that compactions of this branch took away; edits are no loss
     # The occurrence of the message in which the newest compaction was answered, with a restore block or without.
     restored_at: int = 0  # 0: there was none, or that message is gone
+    is_untold: bool = False  # nothing was looked for at the newest compaction, or it failed: see `Turn`
     blocks: tuple[StoredBlock, ...] = ()  # said in the conversation and still to be said again, in journal order
     tokens: int = 0  # of all of it, blocks and tools included, as the upstream counted or as we did; 0 unknown
     cut: Cut = Cut()  # what does not go upstream of its messages
@@ -221,7 +222,7 @@ class Lineage:
     ambiguous: bool = False
     window_full: bool = False  # a sliding window that was full before: one state, not an alarm each time
     summarises: bool = False  # a side request whose answer may come back as a summary
-    restores_again: bool = False  # an edit took away the message in which the newest compaction was answered
+    restores_again: bool = False  # the newest compaction is not answered, or an edit took the message away that was
     evidence: tuple[str, ...] = ()
     repeats: tuple[Head, tuple[int, ...]] | None = None  # by a request for a compaction; indexes as `kept`
     goes_on: bool = field(default=False, compare=False)  # all of the head stands first, and behind it what is new

@@ -80,6 +80,7 @@ def turn_of(
         compactions=(head.compactions if head else 0) + lineage.event.is_compaction,
         lost=(*(head.lost if head and held else ()), *newly_lost(lineage)),
         restored_at=_restored_at(decision, len(held)),
+        is_untold=decision.is_untold,
         summarises=lineage.summarises,
         last_full=behind,
         tokens=decision.added.own_tokens + decision.added.tokens,
@@ -108,7 +109,7 @@ def unsent_turn(turn: Turn, bare: Decision) -> Turn:
     """The turn of a request that was forwarded before anything could be added; `bare` is the decision on that."""
     tokens, cost = bare.own_tokens, _cost(bare)
     turn = replace(turn, block=None, reminders=(), anchor=-1, replaces_blocks=False, cut=NewCut())
-    return replace(turn, tokens=tokens, explain=bare.explain, cost=cost)
+    return replace(turn, tokens=tokens, explain=bare.explain, cost=cost, is_untold=bare.lineage.restores)
 
 
 def _cost(decision: Decision) -> Cost:

@@ -55,6 +55,8 @@ INDEXES = tuple(range(2048))  # made once: most histories are shorter
 NOTHING = KnownHistory()
 NAMING = (LinkKind.CLIENT_ID, LinkKind.REPLY)  # of links: by these a request says which conversation it continues
 SHORT_SHARE = 1 / 3  # of a message's runs: as many are a client's own words around a summary of forty words
+GOING_ON = (Event.APPEND, Event.TOOL, Event.EDIT)
+UNTOLD = "the newest compaction got nothing back yet: what it removed is restored now"
 RESTORED_GONE = "the message in which the compaction was answered is gone: what that removed is restored again"
 
 
@@ -119,8 +121,11 @@ def trace(
     summarised_at = max((link.turn for link in links if link.kind is LinkKind.ECHO), default=0)
     changes = Changes(chat, prints, shape, head, kept, echo, summarised_at, speaker)
     event, evidence, summary_at = event_of(changes)
-    if restores_again := event is Event.EDIT and changes.restores_lost:
+    restores_again = event is Event.EDIT and changes.restores_lost
+    if restores_again:
         evidence = (*evidence, RESTORED_GONE)
+    elif head.is_untold and event in GOING_ON:
+        restores_again, evidence = True, (*evidence, UNTOLD)
     return Lineage(
         event=event,
         role=head.role,
@@ -185,7 +190,11 @@ def extended(
     kept = _indexes(length) + (-1,) * (len(prints) - length)
     changes = AppendOnlyChanges(reading.chat, prints, shape, head, kept, {}, 0, speaker)
     event, evidence, summary_at = event_of(changes)
-    return Lineage(event, head.role, head, kept, summary_at=summary_at, evidence=evidence, goes_on=True)
+    if again := head.is_untold:
+        evidence = (*evidence, UNTOLD)
+    return Lineage(
+        event, head.role, head, kept, summary_at=summary_at, restores_again=again, evidence=evidence, goes_on=True
+    )
 
 
 def _indexes(count: int) -> tuple[int, ...]:

@@ -129,6 +129,7 @@ def to_state(turn: Turn, request_length: int, restored_at: int, cut: Cut = NO_CU
     return orjson.dumps(
         ({"cut": cut} if cut else {})
         | ({"is_named": True} if turn.is_named else {})
+        | ({"is_untold": True} if turn.is_untold else {})
         | {
             "role": turn.role,
             "event": turn.event,
@@ -164,6 +165,7 @@ def head_of(row: Row, blocks: tuple[StoredBlock, ...]) -> Head:
         event=Event(said["event"]),
         lost=int64_of(lost),
         restored_at=said.get("restored_at", 0),
+        is_untold=said.get("is_untold", False),
         blocks=blocks,
         tokens=said.get("tokens", 0),
         cut=_cut_of(said["cut"]) if said.get("cut") else NO_CUT,
