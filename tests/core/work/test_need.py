@@ -31,3 +31,11 @@ def test_what_stood_beside_names_that_are_still_seen_is_needed_rather_than_what_
 def test_names_of_files_that_were_changed_are_needed_rather_than_others() -> None:
     lost = (TOOL("shown name_one"), TOOL("name_two"))
     assert likelier("name_one", "name_two", *lost, changed=frozenset(["src/changed.py"]))
+
+
+def test_numbers_by_which_a_log_counts_its_lines_are_no_names_and_few_or_scattered_ones_are() -> None:
+    log = "\n".join(f"{number:05d} INFO worker_3 is up" for number in range(1, 40))
+    scattered = " ".join(str(1000 * number) for number in range(1, 40))
+    for text, expected in ((log, {"worker_3"}), (scattered, set(scattered.split())), ("8080 8081", {"8080", "8081"})):
+        found = name_mentions([TOOL(text)], [placed(text)], [""], frozenset())
+        assert found.keys() == expected

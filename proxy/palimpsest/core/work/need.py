@@ -18,6 +18,7 @@ from palimpsest.core.work.names import Places, is_file, parts
 
 SPEAKERS = ("user", "assistant")
 NEVER = 0.5  # log-odds of distance: so much farther than the oldest message is what nobody wrote
+COUNTED_LINES = 10  # so many numbers in one message, half or more of those between them, count its lines
 _WORD = re.compile(r"[A-Za-z]{3,}")
 
 # Log-odds for each unit of a signal, in the order of `signals`; "bias" is the constant.
@@ -71,7 +72,7 @@ def name_mentions(
     found: dict[str, Mentions] = {}
     for at, message in enumerate(lost):
         end = len(message.prose)
-        here, called = dict(stood[at]).keys(), {name for name, place in stood[at] if place > end}
+        here, called = _uncounted(dict(stood[at]).keys()), {name for name, place in stood[at] if place > end}
         company = len(seen & here)
         for name in here:
             if (one := found.get(name)) is None:
@@ -85,6 +86,14 @@ def name_mentions(
             if heads[at]:
                 one.files.add(heads[at])
     return found
+
+
+def _uncounted(found: Set[str]) -> Set[str]:
+    """Names without the numbers by which a log counts its lines."""
+    numbers = {name: int(name) for name in found if name.isdecimal()}
+    if len(numbers) < COUNTED_LINES or max(numbers.values()) - min(numbers.values()) >= 2 * len(numbers):
+        return found
+    return found - numbers.keys()
 
 
 def words(texts: Sequence[str]) -> frozenset[str]:
