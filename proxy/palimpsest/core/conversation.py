@@ -34,9 +34,8 @@ from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.decision import Decision
 from palimpsest.core.history.lineage import extended, follows, trace
-from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
+from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, inherited, shape_of
 from palimpsest.core.history.request_roles import intent_of
-from palimpsest.core.history.server_history import inherited
 from palimpsest.core.overflow.room import answer_limit, answer_room, room_of, stands_aside
 from palimpsest.core.overflow.view import View, earlier_omission, view_of
 from palimpsest.core.reading import Reading

@@ -5,7 +5,8 @@ from typing import Any
 
 import orjson
 import pytest
-from palimpsest.core.history.server_history import continued, held_head, inherited
+from palimpsest.core.history.link_keys import inherited
+from palimpsest.core.history.server_history import continued, held_head
 from palimpsest.domain import Chat, Event, Fingerprint, Head, HeadFlag, Link, LinkKind, Role, Shape
 from palimpsest.wire.responses import parse
 

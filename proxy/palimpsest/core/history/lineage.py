@@ -29,9 +29,15 @@ from collections.abc import Mapping, Sequence
 from palimpsest.core.history.alignment import PHRASE_HITS, WHOLE_HITS, Aligned, alignments, closest, nearest
 from palimpsest.core.history.changes import AppendOnlyChanges, Changes
 from palimpsest.core.history.events import event_of
-from palimpsest.core.history.link_keys import ECHO_CHARS, LONG_CHARS, NEWEST_CLUES, counted_calls, opaque_prints
+from palimpsest.core.history.link_keys import (
+    ECHO_CHARS,
+    LONG_CHARS,
+    NEWEST_CLUES,
+    counted_calls,
+    inherited,
+    opaque_prints,
+)
 from palimpsest.core.history.request_roles import Intent, is_side_request
-from palimpsest.core.history.server_history import continued, held_head, inherited
 from palimpsest.core.history.shingles import shingles
 from palimpsest.core.reading import Reading
 from palimpsest.domain import (
@@ -86,6 +92,8 @@ def trace(
     aligned = alignments(history, prints, heads.values())
     echo = _echoing(chat, links, key)
     if chat.held:
+        from palimpsest.core.history.server_history import continued, held_head  # few clients leave it to the provider
+
         head, kept, ambiguous = held_head(links, list(heads.values())), (-1,) * len(history), False
         shape = inherited(chat, shape, head)
     else:

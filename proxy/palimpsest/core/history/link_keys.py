@@ -11,12 +11,26 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import orjson
 
 from palimpsest.core.history.shingles import shingles
-from palimpsest.domain import Chat, Clues, Fingerprint, HeadFlag, Lineage, LinkKind, Message, Role, Shape, Speaker, Turn
+from palimpsest.domain import (
+    Chat,
+    Clues,
+    Fingerprint,
+    Head,
+    HeadFlag,
+    Lineage,
+    LinkKind,
+    Message,
+    Role,
+    Shape,
+    Speaker,
+    Turn,
+)
 from palimpsest.wire.pieces import squeezed
 from palimpsest.wire.storage_codec import storable
 
@@ -155,6 +169,20 @@ def shape_of(
         user_agent=stored(user_agent),
         capped=chat.max_reply_tokens is not None,
         tools_tokens=tools_tokens,
+    )
+
+
+def inherited(chat: Chat, shape: Shape, head: Head | None) -> Shape:
+    """The shape of a request, with the instructions and tools of the head that it need not repeat."""
+    if head is None or not chat.held or shape.instructions:
+        return shape
+    before = head.shape
+    return replace(
+        shape,
+        tool_names=shape.tool_names or before.tool_names,
+        tools_tokens=shape.tools_tokens or before.tools_tokens,
+        instructions=before.instructions,
+        opens=before.opens,
     )
 
 

@@ -8,9 +8,8 @@ rest is not gone, it stands in front, blocks of ours included.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from palimpsest.domain import Chat, Event, Fingerprint, Head, HeadFlag, Lineage, Link, LinkKind, Shape
+from palimpsest.domain import Chat, Event, Fingerprint, Head, HeadFlag, Lineage, Link, LinkKind
 
 
 def held_head(links: Sequence[Link], heads: Sequence[Head]) -> Head | None:
@@ -88,17 +87,3 @@ def _seen_from(head: Head, links: Sequence[Link]) -> int:
         return len(head.fulls)
     wanted = HeadFlag.OURS | HeadFlag.COMPACTED
     return max((index for index, flags in enumerate(head.flags) if flags & wanted == wanted), default=0)
-
-
-def inherited(chat: Chat, shape: Shape, head: Head | None) -> Shape:
-    """The shape of a request, with the instructions and tools of the head that it need not repeat."""
-    if head is None or not chat.held or shape.instructions:
-        return shape
-    before = head.shape
-    return replace(
-        shape,
-        tool_names=shape.tool_names or before.tool_names,
-        tools_tokens=shape.tools_tokens or before.tools_tokens,
-        instructions=before.instructions,
-        opens=before.opens,
-    )
