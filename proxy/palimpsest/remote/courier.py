@@ -4,18 +4,16 @@ The courier: brings turns to a memory that may be away, from the disk of this ma
 What is brought is a request as it was sent, with its answer; it is read there, when it is brought. So it never matters
 what was known of the conversation when it was said.
 
-Turns that must stay in their order are a lane. Lanes are brought at the same time, because bringing one turn after the
-other would not keep up with many tenants; each in its turn, so that one that is stuck holds up no other.
+Turns that must stay in their order are a lane. Lanes are brought at the same time, in rounds, because bringing one turn
+after the other would not keep up with many tenants.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,9 +26,9 @@ from palimpsest.store.engine.sqlite.waiting import WaitingRoom
 
 FILE_NAME = "waiting.db"
 MOST_BYTES = 1 << 30  # of the file: some thousand turns of long histories, a week away from the other machine
-MOST_LANES = 16  # at once: four for each connection that reads; the one that writes takes what is there together
-MOST_HELD_BYTES = 64 << 20  # of memory that their turns take: half of what may wait to be written
-FEW_TURNS = 4  # of a lane that is behind, for which a request still waits: bringing one takes some milliseconds
+ROUND_TURNS = 16  # four for each connection that reads; the one that writes takes what is there in one transaction
+ROUND_BYTES = 16 << 20  # of memory that these take: an eighth of what may wait to be written
+COVER_SECONDS = 5.0  # between looks at a turn that somebody else is writing
 
 log = structlog.get_logger()
 
@@ -64,21 +62,6 @@ class Cover:
         return self.done.done() and not self.is_written()
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A turn on the disk, its number there, and what is done when it was brought."""
-
-    number: int
-    size_bytes: int
-    brought: asyncio.Future[None]
-    cover: Cover | None = None
-
-    @property
-    def is_covered(self) -> bool:
-        """Whether somebody else is writing it, or has."""
-        return self.cover is not None and not self.cover.has_failed
-
-
 class Courier:
     """One per process. Run `run` in a supervised task between `open` and `close`."""
 
@@ -92,7 +75,7 @@ class Courier:
         away_seconds: float,
         denied_seconds: float,
         on_waiting: Callable[[int], None] = lambda turns: None,
-        lane_of: Callable[[bytes], str] | None = None,
+        lane_of: Callable[[bytes], str] = lambda envelope: "",
     ) -> None:
         """
         Args:
@@ -101,8 +84,7 @@ class Courier:
             look: raises one of the first two, unless memory answers.
             away_seconds, denied_seconds: between looks after each of these.
             on_waiting: told how many turns wait, whenever that changes.
-            lane_of: the lane of a turn, by its envelope. What fails for one lane while memory answers is no trouble of
-                the others. None: all are one lane.
+            lane_of: the lane of a turn, by its envelope.
         """
         self._room = waiting_room(data, secret)
         self._bring, self._look = bring, look
@@ -111,12 +93,9 @@ class Courier:
         self._thread = ThreadPoolExecutor(1, "waiting")
         self._wake = asyncio.Event()
         self._takings: set[Taking] = set()
-        self._lanes: dict[str, deque[_Waiting]] = {}  # that wait; who was brought last is the last
-        self._busy: dict[str, asyncio.Task[None]] = {}  # of those, which are being brought
-        self._held_bytes = 0  # of turns that are being brought
-        self._held_up: dict[str, str] = {}  # lanes whose first turn memory cannot take, and why
-        self._is_loaded = False  # whether it is known what waits since before the start
-        self._has_looked = False  # whether memory answers, since the start
+        self._on_their_way: dict[int, asyncio.Future[None]] = {}  # turns of this process, by number
+        self._covers: dict[int, Cover] = {}  # of those, by number
+        self._has_looked = False  # whether it answers, since the start
         self._on_waiting, self._lane_of = on_waiting, lane_of
         self.waiting = 0
         self.trouble: Away | Denied | None = None
@@ -124,7 +103,8 @@ class Courier:
 
     async def open(self) -> None:
         with suppress(MemoryFault):
-            await self._load()
+            self._count(await self._on_disk(self._room.count))
+        self.is_behind = bool(self.waiting)
 
     async def close(self) -> None:
         """What waits is brought at the next start."""
@@ -132,13 +112,16 @@ class Courier:
         self._thread.submit(self._room.close)
         self._thread.shutdown()
 
-    async def settled(self, seconds: float, lane: str = "") -> bool:
-        """Wait until all of a lane that was taken by now has been brought; False: memory does not have it yet."""
-        late = {one.brought for one in self._lanes.get(lane, ()) if not one.is_covered}
-        is_soon = not self.is_behind or len(late) <= FEW_TURNS
-        if late and self.trouble is None and is_soon:
-            _, late = await asyncio.wait(late, timeout=seconds)
-        return not late and self.trouble is None
+    async def settled(self, seconds: float) -> bool:
+        """Wait until all that was taken by now has been brought; False: memory does not have it yet."""
+        if self.trouble is not None or self.is_behind:
+            return False
+        covers = {number for number, cover in self._covers.items() if not cover.has_failed}
+        on_their_way = [one for number, one in self._on_their_way.items() if number not in covers]
+        if on_their_way:
+            _, late = await asyncio.wait(on_their_way, timeout=seconds)
+            return not late and self.trouble is None
+        return True
 
     def take(self, turn: str, envelope: bytes, cover: Cover | None = None) -> Taking:
         """
@@ -154,24 +137,17 @@ class Courier:
 
     async def run(self) -> None:
         """Bring what waits; forever."""
-        try:
-            if not self._is_loaded:
-                await self._load()
-            while True:
-                self._wake.clear()
-                if await self._answers():
-                    self._begin()
-                await self._wake.wait()
-                for lane, task in [*self._busy.items()]:
-                    if task.done():
-                        del self._busy[lane]
-                        task.result()
-        finally:
-            for task in self._busy.values():
-                task.cancel()
-            await asyncio.gather(*self._busy.values(), return_exceptions=True)
-            self._busy.clear()
-            self._held_bytes = 0
+        while True:
+            self._wake.clear()
+            try:
+                if not await self._bring_first():
+                    if self.trouble is not None or not self._has_looked:
+                        await self._look()
+                    self._recover()
+                    await self._wake.wait()
+            except (Away, Denied) as trouble:
+                self.fail(trouble)
+                await asyncio.sleep(self._denied_seconds if isinstance(trouble, Denied) else self._away_seconds)
 
     def fail(self, trouble: Away | Denied) -> None:
         """Memory is not to be asked until it answers again, and has all that was said meanwhile."""
@@ -188,114 +164,56 @@ class Courier:
                 self._counts.add("turns_lost", 1)
             log.error("a turn cannot wait on this disk until it can be archived", turn=turn, reason=str(fault))
             return None
-        waiting = _Waiting(number, len(envelope), asyncio.get_running_loop().create_future(), cover)
-        self._lanes.setdefault(self._lane_of(envelope) if self._lane_of else "", deque()).append(waiting)
         self._count(self.waiting + 1)
         if cover is not None:
-            cover.done.add_done_callback(self._wake_up)
+            self._covers[number] = cover
+        brought = self._on_their_way[number] = asyncio.get_running_loop().create_future()
         self._wake.set()
-        return waiting.brought
+        return brought
 
-    async def _load(self) -> None:
-        """Learn what waits since before the start."""
-        known = {one.number for lane in self._lanes.values() for one in lane}
-        for number, size_bytes, lane in await self._on_disk(self._room.lanes, self._lane_of or (lambda envelope: "")):
-            if number not in known:
-                brought = asyncio.get_running_loop().create_future()
-                self._lanes.setdefault(lane, deque()).append(_Waiting(number, size_bytes, brought))
-        self._lanes = {lane: deque(sorted(turns, key=lambda one: one.number)) for lane, turns in self._lanes.items()}
-        self._is_loaded = True
-        self._count(sum(map(len, self._lanes.values())))
-        self.is_behind = self.is_behind or bool(self._lanes)
+    async def _bring_first(self) -> bool:
+        """Bring the first turns, one round; whether there were any. Errors are raised once all lanes have ended."""
+        lanes: dict[str, list[tuple[int, str, bytes]]] = {}
+        for waiting in await self._on_disk(self._room.first, ROUND_TURNS, ROUND_BYTES):
+            lanes.setdefault(self._lane_of(waiting[2]), []).append(waiting)
+        brought = await asyncio.gather(*map(self._bring_lane, lanes.values()), return_exceptions=True)
+        errors = [error for error in brought if error is not None]
+        if errors:
+            raise next((error for error in errors if not isinstance(error, (Away, Denied))), errors[0])
+        return bool(lanes)
 
-    async def _answers(self) -> bool:
-        """Whether memory is to be brought something; where it has not answered, it is looked once more."""
-        if self.trouble is not None or not self._has_looked:
-            try:
-                await self._look()
-            except (Away, Denied) as trouble:
-                await self._pause(trouble)
-                return False
-            self._has_looked = True
-            if self._lane_of or not self._lanes:
-                self._recover()
-        return True
-
-    def _begin(self) -> None:
-        """Begin with the first turns of as many lanes as may be brought at once."""
-        for lane, turns in [*self._lanes.items()]:
-            first = turns[0]
-            is_being_written = first.cover is not None and not first.cover.done.done()
-            if lane in self._busy or is_being_written:
-                continue
-            has_room = not self._held_bytes or self._held_bytes + first.size_bytes <= MOST_HELD_BYTES
-            if len(self._busy) == MOST_LANES or not has_room:
+    async def _bring_lane(self, lane: list[tuple[int, str, bytes]]) -> None:
+        """Bring turns one after the other, up to one that somebody else is still writing."""
+        for number, turn, envelope in lane:
+            if number in self._covers and not await self._is_written(number):
                 return
-            self._held_bytes += first.size_bytes
-            self._lanes[lane] = self._lanes.pop(lane)
-            self._busy[lane] = asyncio.create_task(self._bring_first(lane, first))
-            self._busy[lane].add_done_callback(self._wake_up)
+            if number not in self._covers:
+                try:
+                    await self._bring(turn, envelope)
+                except Unacceptable as refused:
+                    self._counts.add("turns_lost", 1)
+                    log.error("a turn is lost: it cannot be archived", turn=turn, reason=str(refused))
+            self._covers.pop(number, None)
+            await self._on_disk(self._room.remove, number)
+            self._count(max(self.waiting - 1, 0))
+            if brought := self._on_their_way.pop(number, None):
+                brought.set_result(None)
 
-    async def _bring_first(self, lane: str, first: _Waiting) -> None:
-        """Bring the first turn of a lane, which stays the first where memory cannot take it now."""
-        trouble = None
-        if not first.is_covered:
-            self.is_behind |= first.cover is not None  # whoever was to write it has not
-            trouble = await self._bring_one(first.number)
-        self._held_bytes -= first.size_bytes
-        if trouble is not None:
-            await self._hold_up(lane, trouble)
-            return
-        await self._on_disk(self._room.remove, first.number)
-        self._lanes[lane].popleft()
-        if not self._lanes[lane]:
-            del self._lanes[lane]
-        self._held_up.pop(lane, None)
-        self._count(self.waiting - 1)
-        first.brought.set_result(None)
-        if self.trouble is None or self._lane_of is None:
-            self._recover()
-
-    async def _bring_one(self, number: int) -> Away | Denied | None:
-        """Bring a turn, unless another process of this folder has; why memory cannot take it now."""
-        if (found := await self._on_disk(self._room.read, number)) is not None:
-            try:
-                await self._bring(*found)
-            except (Away, Denied) as trouble:
-                return trouble
-            except Unacceptable as refused:
-                self._counts.add("turns_lost", 1)
-                log.error("a turn is lost: it cannot be archived", turn=found[0], reason=str(refused))
-        return None
-
-    async def _hold_up(self, lane: str, trouble: Away | Denied) -> None:
-        """Wait with a lane; where memory answers otherwise, that is no trouble of the others."""
-        self.is_behind = True
-        if self._lane_of is None:
-            await self._pause(trouble)
-            return
-        try:
-            await self._look()
-        except (Away, Denied) as general:
-            await self._pause(general)
-            return
-        if self._held_up.get(lane) != str(trouble):
-            log.warning("turns of one tenant wait here; its requests pass without memory", reason=str(trouble))
-        self._held_up[lane] = str(trouble)
-        await asyncio.sleep(self._away_seconds)
-
-    async def _pause(self, trouble: Away | Denied) -> None:
-        self.fail(trouble)
-        await asyncio.sleep(self._denied_seconds if isinstance(trouble, Denied) else self._away_seconds)
+    async def _is_written(self, number: int) -> bool:
+        """Whether who covers a turn has written it; a cover that came to nothing is taken off."""
+        cover = self._covers[number]
+        await asyncio.wait([cover.done], timeout=COVER_SECONDS)
+        if cover.has_failed:
+            del self._covers[number]
+            self.is_behind = True
+        return cover.done.done() and cover.is_written()
 
     def _recover(self) -> None:
-        """Memory answers, and has all where nothing waits any more."""
+        """Nothing waits any more, and memory answers."""
         if self.trouble is not None:
-            log.info("memory is back")
-        self.trouble, self.is_behind = None, self.is_behind and bool(self._lanes)
-
-    def _wake_up(self, _done: object) -> None:
-        self._wake.set()
+            log.info("memory is back, and has all that was said meanwhile")
+        self.trouble, self.is_behind, self._has_looked = None, False, True
+        self._count(0)
 
     def _count(self, waiting: int) -> None:
         self.waiting = waiting

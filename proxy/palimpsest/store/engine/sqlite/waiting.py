@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b, shake_256
 from pathlib import Path
@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS waiting (
 
 
 class WaitingRoom:
-    """Records by number. Call every method on one thread at a time, and `close` in the end."""
+    """First in, first out. Call every method on one thread at a time, and `close` in the end."""
 
     def __init__(self, file: Path, secret: bytes, most_bytes: int) -> None:
         """
@@ -63,29 +63,24 @@ class WaitingRoom:
             self._size_bytes += len(record)
             return number
 
-    def lanes(self, lane_of: Callable[[bytes], str]) -> list[tuple[int, int, str]]:
+    def first(self, most: int, most_bytes: int) -> list[tuple[int, str, bytes]]:
         """
-        All records in their order: number, size in bytes, and what `lane_of` says of each.
+        The first records, each behind its number and its name: at most so many, and none after so many bytes.
 
         Raises:
             MemoryFault: the file cannot be read.
         """
+        records: list[tuple[int, str, bytes]] = []
         if self._open is None and not self._file.exists():
-            return []
+            return records
         with self._connection(f"reading {self._file}") as connection:
-            rows = connection.execute("SELECT number, nonce, sealed FROM waiting ORDER BY number")
-            return [(number, len(sealed), lane_of(self._ciphered(sealed, nonce))) for number, nonce, sealed in rows]
-
-    def read(self, number: int) -> tuple[str, bytes] | None:
-        """
-        A record behind its name; None: it is gone.
-
-        Raises:
-            MemoryFault: the file cannot be read.
-        """
-        with self._connection(f"reading {self._file}") as connection:
-            found = connection.execute("SELECT name, nonce, sealed FROM waiting WHERE number = ?", (number,)).fetchone()
-            return None if found is None else (found[0], self._ciphered(found[2], found[1]))
+            statement = "SELECT number, name, nonce, sealed FROM waiting ORDER BY number LIMIT ?"
+            for number, name, nonce, sealed in connection.execute(statement, (most,)):
+                records.append((number, name, self._ciphered(sealed, nonce)))
+                most_bytes -= len(sealed)
+                if most_bytes <= 0:
+                    break
+        return records
 
     def remove(self, number: int) -> None:
         """
