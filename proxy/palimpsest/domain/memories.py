@@ -56,8 +56,8 @@ class Query:
     `plan` is how it is looked up; None: as it is asked.
     `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
     lasting wishes come with it, asked for or not; `whole_chars` how much may be lost for all of it to come.
-    `told` are earlier blocks that the model still sees: what the user asked to hold always comes, asked for or not,
-    where it was lost, is little, and stands in none of them; None: it does not.
+    `told` are earlier blocks and words of the user that the model still sees: what the user asked to hold always
+    comes, asked for or not, where it was lost, is little, and none of them says it or something else; None: never.
     `account_chars` is how much an account of the work that was lost may say, 0: none is wanted; `seen` are the texts
     that the model still sees: it leaves out their names, and no passage comes that stands in one of them.
     """

@@ -63,6 +63,9 @@ def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
         "Always a pleasure.",
         "never mind",
         "They closed the plant. Never saw this coming.",
+        "Always sunny here in Porto.",
+        "Never works on Windows.",
+        "From now on my office is in Porto.",
     ],
 )
 def test_habits_facts_and_tasks_are_no_wish_though_they_share_its_words(text: str) -> None:

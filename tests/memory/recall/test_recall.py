@@ -329,11 +329,23 @@ async def test_lost_rules_that_always_hold_come_to_any_question_where_they_are_f
     assert [text for text in found if text in rules] == expected
 
 
-async def test_a_rule_that_the_user_still_shows_takes_the_place_of_a_lost_one(recall: Recall, past: Past) -> None:
-    lost = frozenset((await past.say("Always answer in German.", *TALK[1:], "Always answer in French."))[:-1])
+@pytest.mark.parametrize(
+    ("newer", "is_seen", "comes"),
+    [("Always answer in French.", True, False), ("Always answer in French.", False, True), ("Thanks.", True, True)],
+    ids=["seen", "edited away", "no rule"],
+)
+async def test_a_rule_that_the_user_still_shows_takes_the_place_of_a_lost_one(
+    recall: Recall, past: Past, newer: str, is_seen: bool, comes: bool
+) -> None:
+    rule = "Always answer in German."
+    lost = frozenset((await past.say(rule, *TALK[1:], newer))[:-1])
     await past.index()
-    found = await recall.recall(ask("What is a monad?", lost, told=(), least_help=1.0), 10)
-    assert "Always answer in German." not in texts(found)
+    seen = frozenset([print_of("acme", user(newer)).full] if is_seen else [])
+    found = await recall.recall(ask("What is a monad?", lost, told=(), visible_fulls=seen, least_help=1.0), 10)
+    assert (rule in texts(found)) is comes
+    long = (f"{newer}\n{'That is how it is now. ' * 30}",)
+    found = await recall.recall(ask("What is a monad?", lost, told=long if is_seen else (), least_help=1.0), 10)
+    assert (rule in texts(found)) is comes, "however long the message is that replaces it"
 
 
 async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[int]) -> None:

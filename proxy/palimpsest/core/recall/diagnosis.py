@@ -150,7 +150,8 @@ def diagnose(
         without_cleared=True,
         least_help=demand.least_help,
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
-        told=None if lineage.window_full else told,  # in a full window rules would come again every few messages
+        # In a full window rules would come again every few messages.
+        told=None if lineage.window_full else (*(one.text for one in chat.messages if one.role == "user"), *told),
         whole_chars=demand.whole_chars,
         account_chars=min(ACCOUNT_CHARS, budget.chars // 2) if restores else 0,
         seen=_visible_texts(chat, told) if restores else (),

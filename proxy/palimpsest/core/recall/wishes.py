@@ -25,6 +25,7 @@ from palimpsest.core.recall.utterance import (
     words,
 )
 
+SURE_ODDS = 1.5  # from which on a text of any form is surely a wish
 LEAST_ODDS = 0.5  # of an author whom no weight has seen, two of three wishes have more, and one of eight other texts
 WORDY_WORDS, WORDY_STEP, MOST_WORDY = 20, 20, 2.0  # from which on each further step makes a wish less probable
 BRIEF_WORDS = 4
@@ -56,9 +57,13 @@ _LASTING_PHRASE = re.compile(
     r"|a partir de (?:ahora|agora)|de (?:ahora|agora) em?n?|d'ora in (?:poi|avanti)|vanaf nu|od teraz"
     r"|с этого момента|bundan (?:sonra|boyle))\b"
 )
-_COMMANDED = re.compile(  # how most people put a rule; of 15,800 messages of others, one more counts as one for it
-    r"(?:please )?(?:always|never|from now on,?) (?!(?:an?|the|been|heard|mind|had|seen|again|it|i|you|was|is|that|for"
-    r"|in|on|to|more|saw|knew|thought|got|felt|went|did|met|came|said|told|found|made|took|\w+ed|\w+ing)\b)\w"
+_COMMANDED = re.compile(r"(?:please )?(?:always|never|from now on,?) (\w+)")  # how most people put a rule
+_COMMANDS = frozenset(words(wish_words.ORDERS["en"])) | frozenset(  # "always fails" and "always nice" command nothing
+    words(
+        "push pull deploy merge rebase force delete remove drop rename edit modify change touch install upgrade log "
+        "print hardcode expose share store save send import export return throw catch call create generate verify "
+        "validate lint place assume offer respond do review build format sign open close wait report"
+    )
 )
 _WANTS = re.compile(
     r"\bi(?:'d| would)? (?:like|want|need|expect|prefer)(?: it)?(?: if)? "
@@ -130,9 +135,15 @@ def is_lasting_wish(text: str) -> bool:
     return not is_material(text) and (log_odds(text) >= LEAST_ODDS or _commands(text.lower()))
 
 
+def is_sure_wish(sentence: str) -> bool:
+    """Whether a sentence is so surely a lasting wish that it may be told whatever is asked."""
+    return _commands(sentence.lower()) or log_odds(sentence) >= SURE_ODDS
+
+
 def _commands(plain: str) -> bool:
     """Whether a sentence opens with what is always to be done, or never."""
-    return any(_COMMANDED.match(sentence.strip()) for sentence in _SENTENCE.findall(plain))
+    opened = (_COMMANDED.match(sentence.strip()) for sentence in _SENTENCE.findall(plain))
+    return any(found is not None and found[1] in _COMMANDS for found in opened)
 
 
 def is_material(text: str) -> bool:

@@ -38,6 +38,7 @@ from palimpsest.core.recall.ranking import (
 from palimpsest.core.recall.relevance import Relevance, relevance
 from palimpsest.core.recall.small_loss import small_loss, without_general
 from palimpsest.core.recall.utterance import read_utterance
+from palimpsest.core.recall.wishes import is_sure_wish
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import Account, Candidate, Memory, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault
@@ -78,9 +79,12 @@ ORDERS: Mapping[str, dict[str, Any]] = {
 }
 """By `recall.fusion`, what differs in the recipe."""
 
-WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
 ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None, "whole_chars": 0}
-STANDING_CHARS = 250  # of rules that come whatever is asked: three or four; whoever has more gets those near to it
+"""What a query is without all that comes unasked."""
+
+WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
+STANDING_CHARS = 350  # of messages with rules that come whatever is asked, as one may have; of more, those near to it
+MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
 log = structlog.get_logger()
 
@@ -282,6 +286,7 @@ class Recall:
         """Why something comes, what, best first, and how probably it helps; or why nothing, and None."""
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
+        may_come = eligible
         asked = with_estimated_cosines(with_cosines(asked, table, vectors), table.embedded, eligible)
         chosen = self._chosen()
         if chosen.floor is not None and asked.cosines is not None:
@@ -290,7 +295,7 @@ class Recall:
         eligible = eligibility.without_copies(texts, table, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
-        if query.told is not None and len(standing := _standing(texts, table, asked, eligible, query.told)):
+        if query.told is not None and len(standing := _standing(texts, table, query, asked.own, may_come)):
             always = _unranked(standing, "wish")
             certain = always if certain is None else _prepend(always, certain)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
@@ -434,19 +439,20 @@ def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: in
     return RankedRows(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
 
 
-def _standing(
-    texts: PassageTexts, table: PassageTable, asked: QueryMatches, eligible: Bools, told: Sequence[str]
-) -> Rows:
-    """The rules of this conversation that hold always, were lost and are not `told` in a block, where they are few."""
-    wishes = np.flatnonzero(table.wishes & (table.conversations == asked.own))
-    if not eligible[wishes].any():
+def _standing(texts: PassageTexts, table: PassageTable, query: Query, own: int, may_come: Bools) -> Rows:
+    """The lost rules of this conversation that hold always, where they are few; none that it still sees or replaced."""
+    wishes = np.flatnonzero(table.wishes & (table.conversations == own))[-MOST_STANDING:]
+    seen = eligibility.among(table.fulls[wishes], query.visible_fulls)
+    seen |= eligibility.among(table.occurrences[wishes], query.excluded)
+    lost = may_come[wishes] & ~seen
+    if not lost.any():
         return wishes[:0]
-    said = texts_of(texts, table, wishes)
-    shown = "\n".join((*told, *(text for row, text in said.items() if not eligible[row])))
-    held = rules(((row, text) for row, text in said.items() if eligible[row]), shown)
-    if sum(rule.chars for rule in held) > STANDING_CHARS:
-        return wishes[:0]
-    return np.array(sorted({row for rule in held for row in rule.occurrences}), int)
+    said = texts_of(texts, table, wishes[lost | seen])
+    gone = {*wishes[lost].tolist()}
+    shown = "\n".join((*(query.told or ()), *(text for row, text in said.items() if row not in gone)))
+    held = rules(((row, text) for row, text in said.items() if row in gone), shown)
+    rows = np.array(sorted({row for rule in held if is_sure_wish(rule.text) for row in rule.occurrences}), int)
+    return rows if table.lengths[rows].sum() <= STANDING_CHARS else rows[:0]
 
 
 def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:

@@ -128,7 +128,7 @@ class Trails:
             home=home if is_elsewhere else "",
             is_near=is_question,
             is_visible=first.occurrence in place.visible,
-            is_later=first.occurrence > max(place.visible) if is_elsewhere else place.is_later(first, turn),
+            is_later=first.occurrence > max(place.visible, default=0) if is_elsewhere else place.is_later(first, turn),
             is_lost=first.occurrence in place.lost or self._policy.memory.reach is not Reach.CONVERSATION,
             question=_excerpt(question),
             asks_otherwise=is_question and not _is_same(statement, asked) and bool(asked),
