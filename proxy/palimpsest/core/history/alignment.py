@@ -149,7 +149,8 @@ def closest(
         link.conversation: link.turn for link in sorted(links, key=lambda link: link.turn) if link.kind is LinkKind.ECHO
     }
     echoes = {(link.conversation, link.fingerprint) for link in links if link.kind in (LinkKind.ECHO, LinkKind.PHRASE)}
-    retraced = Counter(conversation for conversation, _ in echoes)
+    counts = Counter(conversation for conversation, _ in echoes)
+    retraced = Counter({conversation: hits for conversation, hits in counts.items() if hits >= PHRASE_HITS})
     compactions: dict[str, int] = {}
     for head, _ in aligned:
         compactions[head.conversation] = max(head.compactions, compactions.get(head.conversation, 0))

@@ -152,7 +152,7 @@ def _never_archived(trace: Trace) -> Stage:
     """The stage for a statement that no message of the conversation holds, with the likely reason."""
     if trace.elsewhere:
         names = ", ".join(trace.elsewhere)
-        advice = "ask with its words; memory.reach says whether it can come from there: of this user, or of the tenant"
+        advice = "ask in its own words; set memory.reach to user or tenant, if it may not come from there yet"
         return Stage("archived", False, f"not in this conversation, but in {names}", advice)
     why = "no message of this conversation has these words or is similar to them"
     if trace.set_aside:
