@@ -135,9 +135,9 @@ def is_lasting_wish(text: str) -> bool:
     return not is_material(text) and (log_odds(text) >= LEAST_ODDS or _commands(text.lower()))
 
 
-def is_sure_wish(sentence: str) -> bool:
-    """Whether a sentence is so surely a lasting wish that it may be told whatever is asked."""
-    return _commands(sentence.lower()) or log_odds(sentence) >= SURE_ODDS
+def is_sure_wish(text: str) -> bool:
+    """Whether a text is so surely a lasting wish that it may be told whatever is asked."""
+    return _commands(text.lower()) or log_odds(text) >= SURE_ODDS
 
 
 def _commands(plain: str) -> bool:

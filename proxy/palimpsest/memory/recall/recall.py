@@ -83,7 +83,7 @@ ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None,
 """What a query is without all that comes unasked."""
 
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
-STANDING_CHARS = 350  # of messages with rules that come whatever is asked, as one may have; of more, those near to it
+STANDING_CHARS = 250  # of messages with rules that come whatever is asked: three or four; of more, those near to it
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
 log = structlog.get_logger()
@@ -448,11 +448,12 @@ def _standing(texts: PassageTexts, table: PassageTable, query: Query, own: int, 
     if not lost.any():
         return wishes[:0]
     said = texts_of(texts, table, wishes[lost | seen])
-    gone = {*wishes[lost].tolist()}
-    shown = "\n".join((*(query.told or ()), *(text for row, text in said.items() if row not in gone)))
+    gone = {row for row in wishes[lost].tolist() if row in said and is_sure_wish(said[row])}
+    if table.lengths[[*gone]].sum() > STANDING_CHARS:
+        return wishes[:0]
+    shown = "\n".join((*(query.told or ()), *(said[row] for row in wishes[seen].tolist() if row in said)))
     held = rules(((row, text) for row, text in said.items() if row in gone), shown)
-    rows = np.array(sorted({row for rule in held if is_sure_wish(rule.text) for row in rule.occurrences}), int)
-    return rows if table.lengths[rows].sum() <= STANDING_CHARS else rows[:0]
+    return np.array(sorted({row for rule in held for row in rule.occurrences}), int)
 
 
 def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:
