@@ -440,7 +440,7 @@ def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: in
 
 
 def _standing(texts: PassageTexts, table: PassageTable, query: Query, own: int, may_come: Bools) -> Rows:
-    """The lost rules of this conversation that hold always, where they are few; none that it still sees or replaced."""
+    """The lost rules of this conversation that hold always, where they are few; but those still said or replaced."""
     wishes = np.flatnonzero(table.wishes & (table.conversations == own))[-MOST_STANDING:]
     seen = eligibility.among(table.fulls[wishes], query.visible_fulls)
     seen |= eligibility.among(table.occurrences[wishes], query.excluded)
