@@ -211,11 +211,12 @@ class _Proxy:
                 await self._remote.open()
                 opened.push_async_callback(self._remote.close)
                 memory.supervisor.start("link", self._remote.courier.run)
+            if self._kept is not None:
+                opened.push_async_callback(self._kept.courier.close)  # once nothing is brought any more
             opened.push_async_callback(memory.close)
             await memory.open()
             if self._kept is not None:
                 await self._kept.courier.open()
-                opened.push_async_callback(self._kept.courier.close)
                 memory.supervisor.start("kept", self._kept.courier.run)
             memory.supervisor.start("reload", self._reload.watch)
             memory.supervisor.start("expiry", self._watch_expiry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,57 @@ def test_turns_of_several_tenants_follow_each_in_their_order_and_once(
             ]
         assert own_server.rows(url, "SELECT count(*) FROM conversation") == [(3,)]
         assert own_server.rows(url, "SELECT count(*) FROM turn") == [(3 * len(lines),)]
+
+
+def test_a_tenant_has_its_memory_back_while_many_turns_of_another_wait(
+    own_server: Server, upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    upstream.script = lambda body: f"Noted, thing number {len(str(body))}."
+    url, many = own_server.new_database(), range(200)
+    with Proxy(tmp_path / "data", upstream.url, PALIMPSEST_STORE__URL=url) as proxy:
+        busy, calm, silent = (Conversation(proxy, f"sk-{name}") for name in ("busy", "calm", "silent"))
+        assert [talk.say("Line 0").said("event") for talk in (busy, calm, silent)] == ["start"] * 3
+        proxy.settle(vectors=False)
+        own_server.stop()
+        assert {busy.ask(f"Line {number} of many").status for number in many} == {200}
+        assert calm.say("Line 1").said("note") == "fault"
+        own_server.start()
+        for talk in (silent, calm):
+            until(partial(is_remembered, talk), "its memory to be back")
+        assert not has_all(proxy), "the other's turns still wait"
+        until(lambda: has_all(proxy), "the turns to be archived")
+        proxy.settle(vectors=False)
+        stored = [text for (text,) in own_server.rows(url, IN_ORDER) if text.endswith("of many")]
+        assert stored == [f"Line {number} of many" for number in many]
+
+
+def is_remembered(talk: Conversation) -> bool:
+    """Whether a request is read."""
+    return bool(talk.ask("Line 2").said("conversation"))
+
+
+def test_a_proxy_that_stops_while_turns_are_brought_says_of_no_failure_and_brings_the_rest_at_its_next_start(
+    own_server: Server, upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    upstream.script = lambda body: f"Noted, thing number {len(str(body))}."
+    url, many = own_server.new_database(), range(200)
+    with Proxy(tmp_path / "data", upstream.url, PALIMPSEST_STORE__URL=url) as proxy:
+        Conversation(proxy, "sk-one").say("Line 0")
+        proxy.settle(vectors=False)
+        own_server.stop()
+        talk = Conversation(proxy, "sk-two")
+        assert {talk.ask(f"Line {number} of many").status for number in many} == {200}
+        own_server.start()
+        until(lambda: own_server.rows(url, IN_ORDER)[1:], "the first turn to be brought")
+        before = proxy.log.stat().st_size
+        assert proxy.stop() == 0
+        said = proxy.log.read_bytes()[before:].decode()
+        assert "background task" not in said and "turns of one tenant" not in said, said
+        assert len(own_server.rows(url, IN_ORDER)) < 1 + len(many)
+        proxy.start()
+        until(lambda: has_all(proxy), "the turns to be archived")
+        stored = [text for (text,) in own_server.rows(url, IN_ORDER)]
+        assert stored == ["Line 0", *(f"Line {number} of many" for number in many)]
 
 
 def test_a_box_whose_own_database_is_away_gets_the_turns_of_a_laptop_afterwards(

@@ -4,8 +4,9 @@ The courier: brings turns to a memory that may be away, from the disk of this ma
 What is brought is a request as it was sent, with its answer; it is read there, when it is brought. So it never matters
 what was known of the conversation when it was said.
 
-Turns that must stay in their order are a lane. Lanes are brought at the same time, in rounds, because bringing one turn
-after the other would not keep up with many tenants.
+Turns that must stay in their order are a lane. Lanes are brought at the same time, because bringing one turn after the
+other would not keep up with many tenants; they take turns, and those that fail have places of their own, so that none
+holds up the others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,9 +28,12 @@ from palimpsest.store.engine.sqlite.waiting import WaitingRoom
 
 FILE_NAME = "waiting.db"
 MOST_BYTES = 1 << 30  # of the file: some thousand turns of long histories, a week away from the other machine
-ROUND_TURNS = 16  # four for each connection that reads; the one that writes takes what is there in one transaction
-ROUND_BYTES = 16 << 20  # of memory that these take: an eighth of what may wait to be written
-COVER_SECONDS = 5.0  # between looks at a turn that somebody else is writing
+MOST_BROUGHT = 16  # lanes at once: four for each connection that reads; the one that writes takes all that is there
+MOST_RETRIED = 4  # further ones at once, of those that failed the last time: one may take half a minute to fail again
+SMALL_BYTES = 2 << 20  # of an envelope; larger ones are brought one at a time, so that all together take few memory
+MOST_TRIES = 10  # of a turn that fails in a way that nobody foresaw: what passes by itself has passed by then
+OTHERS_SECONDS = 60.0  # between looks for turns that another process of this folder has left behind
+EVERYBODY = b""  # the lane of turns without one: where that fails, memory is away
 
 log = structlog.get_logger()
 
@@ -62,6 +67,34 @@ class Cover:
         return self.done.done() and not self.is_written()
 
 
+@frozen
+class _Own:
+    """A turn of this process on its way: done when it was brought, and who covers it."""
+
+    brought: asyncio.Future[None]
+    cover: Cover | None
+
+    @property
+    def is_covered(self) -> bool:
+        return self.cover is not None and not self.cover.has_failed
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Turns that must stay in their order, while some of them wait."""
+
+    is_behind: bool  # turns wait that memory should have had before
+    own: dict[int, _Own] = field(default_factory=dict)  # turns of this process, by number, in their order
+    task: asyncio.Task[None] | None = None  # that brings them
+    failure: str = ""  # why the first could not be brought the last time
+    tries: int = 0  # of the first, that failed in a way that nobody foresaw
+
+    def end_before(self, number: float) -> None:
+        """Say of all own turns before this one that they were brought."""
+        for passed in [own for own in self.own if own < number]:
+            self.own.pop(passed).brought.set_result(None)
+
+
 class Courier:
     """One per process. Run `run` in a supervised task between `open` and `close`."""
 
@@ -75,7 +108,7 @@ class Courier:
         away_seconds: float,
         denied_seconds: float,
         on_waiting: Callable[[int], None] = lambda turns: None,
-        lane_of: Callable[[bytes], str] = lambda envelope: "",
+        others_seconds: float = OTHERS_SECONDS,
     ) -> None:
         """
         Args:
@@ -84,27 +117,31 @@ class Courier:
             look: raises one of the first two, unless memory answers.
             away_seconds, denied_seconds: between looks after each of these.
             on_waiting: told how many turns wait, whenever that changes.
-            lane_of: the lane of a turn, by its envelope.
+            others_seconds: between looks for turns that other processes have left.
         """
         self._room = waiting_room(data, secret)
         self._bring, self._look = bring, look
         self._counts = counts
-        self._away_seconds, self._denied_seconds = away_seconds, denied_seconds
+        self._away_seconds, self._denied_seconds, self._others_seconds = away_seconds, denied_seconds, others_seconds
         self._thread = ThreadPoolExecutor(1, "waiting")
         self._wake = asyncio.Event()
+        self._answers = asyncio.Event()  # memory did, when it was looked last
         self._takings: set[Taking] = set()
-        self._on_their_way: dict[int, asyncio.Future[None]] = {}  # turns of this process, by number
-        self._covers: dict[int, Cover] = {}  # of those, by number
-        self._has_looked = False  # whether it answers, since the start
-        self._on_waiting, self._lane_of = on_waiting, lane_of
+        self._lanes: dict[bytes, _Lane] = {}  # of which turns wait
+        self._brought, self._retried = asyncio.Semaphore(MOST_BROUGHT), asyncio.Semaphore(MOST_RETRIED)
+        self._large = asyncio.Lock()
+        self._on_waiting = on_waiting
         self.waiting = 0
         self.trouble: Away | Denied | None = None
-        self.is_behind = False  # turns wait that it should have had before
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether turns wait that memory should have had before."""
+        return self.trouble is not None or any(lane.is_behind for lane in self._lanes.values())
 
     async def open(self) -> None:
         with suppress(MemoryFault):
-            self._count(await self._on_disk(self._room.count))
-        self.is_behind = bool(self.waiting)
+            await self._learn(are_behind=True)
 
     async def close(self) -> None:
         """What waits is brought at the next start."""
@@ -112,108 +149,186 @@ class Courier:
         self._thread.submit(self._room.close)
         self._thread.shutdown()
 
-    async def settled(self, seconds: float) -> bool:
-        """Wait until all that was taken by now has been brought; False: memory does not have it yet."""
-        if self.trouble is not None or self.is_behind:
+    async def settled(self, seconds: float, lane: str = "") -> bool:
+        """Wait until all of a lane that was taken by now has been brought; False: memory does not have it yet."""
+        if self.trouble is not None:
             return False
-        covers = {number for number, cover in self._covers.items() if not cover.has_failed}
-        on_their_way = [one for number, one in self._on_their_way.items() if number not in covers]
-        if on_their_way:
+        waits = self._lanes.get(self._room.lane(lane))
+        if waits is None or waits.is_behind:
+            return waits is None
+        if on_their_way := [own.brought for own in waits.own.values() if not own.is_covered]:
             _, late = await asyncio.wait(on_their_way, timeout=seconds)
             return not late and self.trouble is None
         return True
 
-    def take(self, turn: str, envelope: bytes, cover: Cover | None = None) -> Taking:
+    def take(self, turn: str, envelope: bytes, lane: str = "", cover: Cover | None = None) -> Taking:
         """
         Put a turn on the disk; returns at once.
 
         Args:
+            lane: whose turns stay in their order; "": everybody's.
             cover: who is writing it already; it is brought where that comes to nothing.
         """
-        taking = asyncio.create_task(self._take(turn, envelope, cover))
+        taking = asyncio.create_task(self._take(turn, envelope, self._room.lane(lane), cover))
         self._takings.add(taking)
         taking.add_done_callback(self._takings.discard)
         return taking
 
     async def run(self) -> None:
         """Bring what waits; forever."""
-        while True:
-            self._wake.clear()
-            try:
-                if not await self._bring_first():
-                    if self.trouble is not None or not self._has_looked:
-                        await self._look()
-                    self._recover()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._learn_of_others())
+            while True:
+                self._wake.clear()
+                if await self._is_answering():
+                    for name, lane in self._lanes.items():
+                        if lane.task is None or lane.task.done():
+                            lane.task = tasks.create_task(self._bring_lane(name, lane))
                     await self._wake.wait()
-            except (Away, Denied) as trouble:
-                self.fail(trouble)
-                await asyncio.sleep(self._denied_seconds if isinstance(trouble, Denied) else self._away_seconds)
 
     def fail(self, trouble: Away | Denied) -> None:
         """Memory is not to be asked until it answers again, and has all that was said meanwhile."""
         if str(trouble) != str(self.trouble or ""):
             log.warning("requests pass without memory, and their turns wait here", reason=str(trouble))
-        self.trouble, self.is_behind = trouble, True
+        self.trouble = trouble
+        for lane in self._lanes.values():
+            lane.is_behind = True
+        self._answers.clear()
         self._wake.set()  # it is looked when it is back
 
-    async def _take(self, turn: str, envelope: bytes, cover: Cover | None) -> asyncio.Future[None] | None:
+    async def _take(self, turn: str, envelope: bytes, name: bytes, cover: Cover | None) -> asyncio.Future[None] | None:
         try:
-            number = await self._on_disk(self._room.put, turn, envelope)
+            number = await self._on_disk(self._room.put, turn, envelope, name)
         except MemoryFault as fault:
             if cover is None:
                 self._counts.add("turns_lost", 1)
             log.error("a turn cannot wait on this disk until it can be archived", turn=turn, reason=str(fault))
             return None
+        lane = self._lanes.setdefault(name, _Lane(is_behind=False))
+        lane.is_behind |= self.trouble is not None
+        own = lane.own[number] = _Own(asyncio.get_running_loop().create_future(), cover)
         self._count(self.waiting + 1)
-        if cover is not None:
-            self._covers[number] = cover
-        brought = self._on_their_way[number] = asyncio.get_running_loop().create_future()
         self._wake.set()
-        return brought
+        return own.brought
 
-    async def _bring_first(self) -> bool:
-        """Bring the first turns, one round; whether there were any. Errors are raised once all lanes have ended."""
-        lanes: dict[str, list[tuple[int, str, bytes]]] = {}
-        for waiting in await self._on_disk(self._room.first, ROUND_TURNS, ROUND_BYTES):
-            lanes.setdefault(self._lane_of(waiting[2]), []).append(waiting)
-        brought = await asyncio.gather(*map(self._bring_lane, lanes.values()), return_exceptions=True)
-        errors = [error for error in brought if error is not None]
-        if errors:
-            raise next((error for error in errors if not isinstance(error, (Away, Denied))), errors[0])
-        return bool(lanes)
+    async def _learn_of_others(self) -> None:
+        """Learn of turns whose process has ended, and of those that this one could not read before; forever."""
+        while True:
+            try:
+                await self._learn(are_behind=False)
+                self._wake.set()
+            except MemoryFault as fault:
+                log.warning("it cannot be read which turns wait on this disk", reason=str(fault))
+            await asyncio.sleep(self._others_seconds)
 
-    async def _bring_lane(self, lane: list[tuple[int, str, bytes]]) -> None:
-        """Bring turns one after the other, up to one that somebody else is still writing."""
-        for number, turn, envelope in lane:
-            if number in self._covers and not await self._is_written(number):
+    async def _learn(self, are_behind: bool) -> None:
+        """Learn what waits on the disk, whoever put it there."""
+        counts = await self._on_disk(self._room.lanes)
+        for name in counts:
+            self._lanes.setdefault(name, _Lane(are_behind))
+        self._count(sum(counts.values()))
+
+    async def _is_answering(self) -> bool:
+        """Whether memory answers; where it did not, it is looked again, and after a while once more."""
+        if not self._answers.is_set():
+            if await self._has_gone():
+                await asyncio.sleep(self._pause_seconds(self.trouble))
+                return False
+            self._answers.set()
+            if EVERYBODY not in self._lanes:
+                self._recover()
+        return True
+
+    async def _bring_lane(self, name: bytes, lane: _Lane) -> None:
+        """Bring the turns of a lane one after the other, until none waits."""
+        while self._lanes.get(name) is lane:
+            await self._answers.wait()
+            first = next(iter(lane.own.values()), None)
+            if first is not None and first.cover is not None:
+                await asyncio.wait([first.cover.done])
+            async with self._retried if lane.failure else self._brought:
+                failure = await self._try_first(name, lane) if self._answers.is_set() else None
+            if failure is not None:
+                await self._hold_up(name, lane, failure)
+
+    async def _try_first(self, name: bytes, lane: _Lane) -> Exception | None:
+        """Bring the first turn of a lane; why it could not be."""
+        try:
+            await self._bring_first(name, lane)
+        except Exception as failure:  # a guard: what is wrong with one turn must not hold up other lanes
+            return failure
+        lane.failure, lane.tries = "", 0
+        if self.trouble is not None and self._answers.is_set():
+            self._recover()
+        return None
+
+    async def _bring_first(self, name: bytes, lane: _Lane) -> None:
+        found = await self._on_disk(self._room.first, name)
+        if found is None:
+            lane.end_before(float("inf"))
+            del self._lanes[name]
+            return
+        number, size_bytes = found
+        lane.end_before(number)  # another process has brought those
+        own = lane.own.get(number)
+        if own is None or not own.is_covered:
+            lane.is_behind |= own is not None and own.cover is not None  # whoever was to write it has not
+            async with self._large if size_bytes > SMALL_BYTES else nullcontext():
+                await self._bring_one(number, is_last_try=lane.tries + 1 >= MOST_TRIES)
+        await self._on_disk(self._room.remove, number)
+        lane.end_before(number + 1)
+        self._count(max(self.waiting - 1, 0))
+
+    async def _bring_one(self, number: int, is_last_try: bool) -> None:
+        """Bring a turn, unless another process has meanwhile; one that can never be brought is counted and logged."""
+        if (found := await self._on_disk(self._room.read, number)) is None:
+            return
+        try:
+            await self._bring(*found)
+        except (Away, Denied):
+            raise
+        except Exception as refused:
+            if not isinstance(refused, Unacceptable) and not is_last_try:
+                raise
+            self._counts.add("turns_lost", 1)
+            log.error("a turn is lost: it cannot be archived", turn=found[0], reason=str(refused))
+
+    async def _hold_up(self, name: bytes, lane: _Lane, failure: Exception) -> None:
+        """Wait with a lane before its first turn is tried again; where memory is away, all wait."""
+        lane.is_behind = True
+        if isinstance(failure, (Away, Denied)):
+            if name == EVERYBODY:
+                self.fail(failure)
+            elif not self._answers.is_set() or await self._has_gone():
                 return
-            if number not in self._covers:
-                try:
-                    await self._bring(turn, envelope)
-                except Unacceptable as refused:
-                    self._counts.add("turns_lost", 1)
-                    log.error("a turn is lost: it cannot be archived", turn=turn, reason=str(refused))
-            self._covers.pop(number, None)
-            await self._on_disk(self._room.remove, number)
-            self._count(max(self.waiting - 1, 0))
-            if brought := self._on_their_way.pop(number, None):
-                brought.set_result(None)
+        elif not isinstance(failure, MemoryFault):
+            lane.tries += 1
+        reason = str(failure) or type(failure).__name__
+        if name != EVERYBODY and lane.failure != reason:
+            trace = None if isinstance(failure, MemoryFault) else failure
+            log.warning(
+                "turns of one tenant wait here; its requests pass without memory", reason=reason, exc_info=trace
+            )
+        lane.failure = reason
+        await asyncio.sleep(self._pause_seconds(failure))
 
-    async def _is_written(self, number: int) -> bool:
-        """Whether who covers a turn has written it; a cover that came to nothing is taken off."""
-        cover = self._covers[number]
-        await asyncio.wait([cover.done], timeout=COVER_SECONDS)
-        if cover.has_failed:
-            del self._covers[number]
-            self.is_behind = True
-        return cover.done.done() and cover.is_written()
+    async def _has_gone(self) -> bool:
+        """Whether memory does not answer at all."""
+        try:
+            await self._look()
+        except (Away, Denied) as trouble:
+            self.fail(trouble)
+            return True
+        return False
 
     def _recover(self) -> None:
-        """Nothing waits any more, and memory answers."""
+        """Memory answers, and is no longer behind for everybody."""
         if self.trouble is not None:
-            log.info("memory is back, and has all that was said meanwhile")
-        self.trouble, self.is_behind, self._has_looked = None, False, True
-        self._count(0)
+            log.info("memory is back; what was said meanwhile follows")
+        self.trouble = None
+
+    def _pause_seconds(self, failure: Exception | None) -> float:
+        return self._denied_seconds if isinstance(failure, Denied) else self._away_seconds
 
     def _count(self, waiting: int) -> None:
         self.waiting = waiting

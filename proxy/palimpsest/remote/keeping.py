@@ -2,8 +2,8 @@
 Memory on a database server, which may be away: what cannot be archived now waits on this machine's disk.
 
 While the server is away or slow, requests pass as they came, and their turns are kept with their requests as they were
-sent. When it is back they are read and archived, those of each tenant in their order; until then no request is read, as
-it would not be known what it goes on from.
+sent. When it is back they are read and archived, those of each tenant in their order; until then no request of that
+tenant is read, as it would not be known what it goes on from.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from palimpsest.wire.registry import path_of, wire_of
 AWAY_SECONDS = 1.0  # between looks whether the server is back: it is one question to a pool of our own
 READ_SECONDS = 30.0  # for what it goes on from to be looked up: a connection may hang that long; then it is tried again
 SETTLE_SECONDS = 0.1  # that a request waits for turns that are being brought: writing one takes some milliseconds
-WAITING = "turns wait on this disk until they can be archived; requests pass without memory until then"
+WAITING = "turns wait on this disk until they can be archived; their tenants' requests pass without memory until then"
 UNREAD = (Note.FAULT, Note.DEADLINE)
 
 TenantOf = Callable[[ReceivedRequest], str]
@@ -54,7 +54,7 @@ class KeptMemory:
         self._taker = taker
         counts: Counts = memory.counts
         waits = (AWAY_SECONDS, AWAY_SECONDS, memory.archivist.room.set_kept)
-        self.courier = Courier(policy.data, secret, self._bring, self._check, counts, *waits, lane_of=_tenant_in)
+        self.courier = Courier(policy.data, secret, self._bring, self._check, counts, *waits)
 
     @property
     def is_away(self) -> bool:
@@ -104,14 +104,6 @@ class KeptMemory:
                 raise Away("turns cannot be written in time")
 
 
-def _tenant_in(envelope: bytes) -> str:
-    """The tenant of a turn that waits: what must stay in order. "": it cannot be read, and will be refused."""
-    try:
-        return str(unseal(envelope)[0].get("tenant", ""))
-    except WireError:
-        return ""
-
-
 class KeepingPreparer:
     """Implements `Preparer` by the pipeline; one per policy."""
 
@@ -158,7 +150,7 @@ class KeepingPreparer:
         record = partial(Recorder, courier, turn, head, body, 0.0)
         if self._memory.is_away:
             courier.fail(Away("the database server is away"))
-        if not await courier.settled(SETTLE_SECONDS):
+        if not await courier.settled(SETTLE_SECONDS, tenant):
             return self._kept(request, turn, record)
         prepared = await self._pipeline.prepare(request, wire, arrived, turn)
         if prepared.listen is None:

@@ -72,7 +72,12 @@ class Recorder:
 
     def finish(self, ending: Ending) -> None:
         """Hand over the turn."""
-        self._taking = self._courier.take(self._turn, self.envelope(ending))
+        self._taking = self._courier.take(self._turn, self.envelope(ending), self.lane)
+
+    @property
+    def lane(self) -> str:
+        """Whose turns stay in their order: the tenant's, where it is known here."""
+        return str(self._head.get("tenant", ""))
 
     def envelope(self, ending: Ending) -> bytes:
         """The whole turn."""
@@ -116,5 +121,6 @@ class Keeper:
         if not self._archives.is_kept:
             done: asyncio.Future[Any] = self._archives.commit
             cover = Cover(done, lambda: self._archives.is_kept)
-            await asyncio.shield(self._courier.take(self._turn, self._records.envelope(self._ending), cover))
+            envelope = self._records.envelope(self._ending)
+            await asyncio.shield(self._courier.take(self._turn, envelope, self._records.lane, cover))
         return fields

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,27 +24,36 @@ def test_records_come_out_in_the_order_in_which_they_came_also_after_a_restart(t
     before.remove(numbers[0])
     before.close()
     after = room(tmp_path)
-    assert after.count() == 2
-    assert after.first(9, 1000) == [(numbers[1], "two", b"two"), (numbers[2], "three", b"three")]
+    assert (after.count(), after.first(b"")) == (2, (numbers[1], 3))
+    assert [after.read(number) for number in numbers] == [None, ("two", b"two"), ("three", b"three")]
     after.close()
 
 
-def test_no_more_records_come_out_than_are_asked_for_or_fit_and_one_always_does(tmp_path: Path) -> None:
+def test_each_lane_has_its_own_first_record_and_its_name_is_not_told(tmp_path: Path) -> None:
     waiting = room(tmp_path)
-    for name in ("one", "two", "three"):
-        waiting.put(name, name.encode())
-    asked = [(2, 1000), (9, 6), (9, 7), (9, 1)]
-    assert [[name for _, name, _ in waiting.first(*most)] for most in asked] == [
-        ["one", "two"],
-        ["one", "two"],
-        ["one", "two", "three"],
-        ["one"],
-    ]
+    ada, bob = waiting.lane("ada@example.com"), waiting.lane("bob@example.com")
+    numbers = [waiting.put("t", said, lane) for said, lane in ((b"1", ada), (b"22", bob), (b"333", ada))]
+    assert waiting.lanes() == {ada: 2, bob: 1}
+    waiting.remove(numbers[0])
+    assert [waiting.first(lane) for lane in (ada, bob, b"")] == [(numbers[2], 3), (numbers[1], 2), None]
+    assert all(b"example.com" not in file.read_bytes() for file in tmp_path.iterdir())
+    waiting.close()
+
+
+def test_what_waits_in_the_file_of_an_older_build_is_in_the_lane_without_a_name(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "waiting.db")) as older, older:
+        older.execute(
+            "CREATE TABLE waiting (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, nonce BLOB, sealed BLOB)"
+        )
+        older.execute("INSERT INTO waiting (name, nonce, sealed) VALUES ('t-1', x'00', x'0102')")
+    waiting = room(tmp_path)
+    assert (waiting.lanes(), waiting.first(b"")) == ({b"": 1}, (1, 2))
+    assert waiting.put("t-2", SAID, waiting.lane("ada")) == 2
     waiting.close()
 
 
 def test_nothing_waits_where_nothing_was_ever_put_and_no_file_is_made(tmp_path: Path) -> None:
-    assert (room(tmp_path).first(9, 1000), room(tmp_path).count()) == ([], 0)
+    assert (room(tmp_path).first(b""), room(tmp_path).read(1), room(tmp_path).count()) == (None, None, 0)
     assert not [*tmp_path.iterdir()]
 
 
@@ -51,7 +62,7 @@ def test_a_record_is_enciphered_and_gone_once_it_is_removed(tmp_path: Path) -> N
     number = waiting.put("t-1", SAID)
     assert all(SAID not in file.read_bytes() for file in tmp_path.iterdir())
     assert (tmp_path / "waiting.db").stat().st_mode & 0o077 == 0
-    assert room(tmp_path, b"another secret of some length ....").first(9, 1000) != [(number, "t-1", SAID)]
+    assert room(tmp_path, b"another secret of some length ....").read(number) != ("t-1", SAID)
     waiting.remove(number)
     assert waiting.count() == 0
     waiting.close()

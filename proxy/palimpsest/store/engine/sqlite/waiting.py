@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b, shake_256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +24,17 @@ FILE_MODE = 0o600
 NONCE_BYTES = 16  # drawn for each record: no two ever share one
 BUSY_SECONDS = 2.0  # for another process of the same folder, whose writes take milliseconds
 
+LANE_BYTES = 16  # of the keyed hash by which a lane is known
+
 TABLE = """
 CREATE TABLE IF NOT EXISTS waiting (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, nonce BLOB NOT NULL, sealed BLOB NOT NULL)
+    number INTEGER PRIMARY KEY AUTOINCREMENT, lane BLOB NOT NULL, name TEXT NOT NULL, nonce BLOB NOT NULL,
+    sealed BLOB NOT NULL)
 """
 
 
 class WaitingRoom:
-    """First in, first out. Call every method on one thread at a time, and `close` in the end."""
+    """First in, first out in each lane. Call every method on one thread at a time, and `close` in the end."""
 
     def __init__(self, file: Path, secret: bytes, most_bytes: int) -> None:
         """
@@ -46,7 +50,11 @@ class WaitingRoom:
         self._size_bytes = 0  # of all records, at this version of what others wrote; None: not known
         self._version: int | None = None
 
-    def put(self, name: str, record: bytes) -> int:
+    def lane(self, name: str) -> bytes:
+        """The lane of this name; it does not tell the name."""
+        return blake2b(name.encode(), digest_size=LANE_BYTES, key=self._key).digest() if name else b""
+
+    def put(self, name: str, record: bytes, lane: bytes = b"") -> int:
         """
         Append a record and return its number, which is higher than all before.
 
@@ -57,30 +65,40 @@ class WaitingRoom:
         with self._connection(f"writing {name} to {self._file}") as connection:
             if self.size_bytes() + len(record) > self._most_bytes:
                 raise MemoryFault(f"writing {name} to {self._file}: more than {self._most_bytes} bytes wait already")
-            statement = "INSERT INTO waiting (name, nonce, sealed) VALUES (?, ?, ?)"
-            number = connection.execute(statement, (name, nonce, self._ciphered(record, nonce))).lastrowid
+            statement = "INSERT INTO waiting (lane, name, nonce, sealed) VALUES (?, ?, ?, ?)"
+            number = connection.execute(statement, (lane, name, nonce, self._ciphered(record, nonce))).lastrowid
             assert number is not None
             self._size_bytes += len(record)
             return number
 
-    def first(self, most: int, most_bytes: int) -> list[tuple[int, str, bytes]]:
+    def lanes(self) -> dict[bytes, int]:
         """
-        The first records, each behind its number and its name: at most so many, and none after so many bytes.
+        How many records wait in each lane.
 
         Raises:
             MemoryFault: the file cannot be read.
         """
-        records: list[tuple[int, str, bytes]] = []
-        if self._open is None and not self._file.exists():
-            return records
-        with self._connection(f"reading {self._file}") as connection:
-            statement = "SELECT number, name, nonce, sealed FROM waiting ORDER BY number LIMIT ?"
-            for number, name, nonce, sealed in connection.execute(statement, (most,)):
-                records.append((number, name, self._ciphered(sealed, nonce)))
-                most_bytes -= len(sealed)
-                if most_bytes <= 0:
-                    break
-        return records
+        return dict(self._rows("SELECT lane, count(*) FROM waiting GROUP BY lane"))
+
+    def first(self, lane: bytes) -> tuple[int, int] | None:
+        """
+        The first record of a lane: its number and its size in bytes; None: none waits.
+
+        Raises:
+            MemoryFault: the file cannot be read.
+        """
+        of_lane = "SELECT number, length(sealed) FROM waiting WHERE lane = ? ORDER BY number LIMIT 1"
+        return next(iter(self._rows(of_lane, lane)), None)
+
+    def read(self, number: int) -> tuple[str, bytes] | None:
+        """
+        A record behind its name; None: it is gone.
+
+        Raises:
+            MemoryFault: the file cannot be read.
+        """
+        found = self._rows("SELECT name, nonce, sealed FROM waiting WHERE number = ?", number)
+        return next(((name, self._ciphered(sealed, nonce)) for name, nonce, sealed in found), None)
 
     def remove(self, number: int) -> None:
         """
@@ -100,13 +118,14 @@ class WaitingRoom:
         Raises:
             MemoryFault: the file cannot be read.
         """
-        return self._query_number("count(*)")
+        return sum(self.lanes().values())
 
     def size_bytes(self) -> int:
         """How many bytes they have; raises as `count`."""
-        version = self._query_number("data_version", "pragma_data_version")
+        version = next((version for (version,) in self._rows("PRAGMA data_version")), None)
         if version != self._version:  # they are many, and asked for whenever one is added
-            self._size_bytes, self._version = self._query_number("coalesce(sum(length(sealed)), 0)"), version
+            found = self._rows("SELECT coalesce(sum(length(sealed)), 0) FROM waiting")
+            self._size_bytes, self._version = sum(size_bytes for (size_bytes,) in found), version
         return self._size_bytes
 
     def close(self) -> None:
@@ -114,12 +133,12 @@ class WaitingRoom:
             self._open.close()
             self._open = self._version = None
 
-    def _query_number(self, what: str, table: str = "waiting") -> int:
+    def _rows(self, statement: str, *given: object) -> list[tuple[Any, ...]]:
+        """What is read; nothing where nothing was ever put."""
         if self._open is None and not self._file.exists():
-            return 0
+            return []
         with self._connection(f"reading {self._file}") as connection:
-            figure: int = connection.execute(f"SELECT {what} FROM {table}").fetchone()[0]
-            return figure
+            return connection.execute(statement, given).fetchall()
 
     @contextmanager
     def _connection(self, doing: str) -> Iterator[sqlite3.Connection]:
@@ -137,6 +156,9 @@ class WaitingRoom:
         for setting in ("auto_vacuum = FULL", "journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
             connection.execute(f"PRAGMA {setting}")
         connection.execute(TABLE)
+        if "lane" not in [column for _, column, *_ in connection.execute("PRAGMA table_info(waiting)")]:
+            connection.execute("ALTER TABLE waiting ADD COLUMN lane BLOB NOT NULL DEFAULT x''")  # of an older build
+        connection.execute("CREATE INDEX IF NOT EXISTS waiting_of_lane ON waiting (lane, number)")
         return connection
 
     def _ciphered(self, record: bytes, nonce: bytes) -> bytes:
