@@ -305,6 +305,8 @@ async def test_a_lasting_wish_comes_unasked_where_it_is_near_and_not_to_any_ques
 
 
 RULE = "Never push to main."
+NAMES = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hal", "iris", "joe", "kim")
+MANY_RULES = [f"Always use the {name} client for the nightly {name} export." for name in NAMES]
 
 
 @pytest.mark.parametrize(
@@ -315,11 +317,12 @@ RULE = "Never push to main."
         (["Always answer in German.", "Always answer in French."], (), ["Always answer in French."]),
         ([RULE], None, []),
         ([RULE], (f"<palimpsest-memory>\nuser: {RULE}\n</palimpsest-memory>",), []),
-        ([f"Always use {name} for the {name} of this project." for name in TALK], (), []),
+        (MANY_RULES, (), MANY_RULES[-6:]),
+        ([RULE, "Always use pnpm for this, as yarn has broken the build here again and again. " * 5], (), [RULE]),
     ],
-    ids=["alone", "two", "replaced by a later one", "not wanted", "told in a block", "too many"],
+    ids=["alone", "two", "replaced by a later one", "not wanted", "told in a block", "the newest of many", "a long one"],
 )
-async def test_lost_rules_that_always_hold_come_to_any_question_where_they_are_few(
+async def test_the_newest_lost_rules_that_always_hold_come_to_any_question(
     recall: Recall, past: Past, rules: list[str], told: tuple[str, ...] | None, expected: list[str]
 ) -> None:
     turns = chain.from_iterable((rule, "Noted.") for rule in rules)

@@ -83,7 +83,7 @@ ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None,
 """What a query is without all that comes unasked."""
 
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
-STANDING_CHARS = 250  # of messages with rules that come whatever is asked: three or four; of more, those near to it
+STANDING_CHARS = 400  # of messages with rules that come whatever is asked: some six; of more, the newest
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
 log = structlog.get_logger()
@@ -440,7 +440,7 @@ def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: in
 
 
 def _standing(texts: PassageTexts, table: PassageTable, query: Query, own: int, may_come: Bools) -> Rows:
-    """The lost rules of this conversation that hold always, where they are few; but those still said or replaced."""
+    """The newest lost rules of this conversation that hold always, but those still said or replaced."""
     wishes = np.flatnonzero(table.wishes & (table.conversations == own))[-MOST_STANDING:]
     seen = eligibility.among(table.fulls[wishes], query.visible_fulls)
     seen |= eligibility.among(table.occurrences[wishes], query.excluded)
@@ -449,11 +449,11 @@ def _standing(texts: PassageTexts, table: PassageTable, query: Query, own: int, 
         return wishes[:0]
     said = texts_of(texts, table, wishes[lost | seen])
     gone = {row for row in wishes[lost].tolist() if row in said and is_sure_wish(said[row])}
-    if table.lengths[[*gone]].sum() > STANDING_CHARS:
-        return wishes[:0]
     shown = "\n".join((*(query.told or ()), *(said[row] for row in wishes[seen].tolist() if row in said)))
     held = rules(((row, text) for row, text in said.items() if row in gone), shown)
-    return np.array(sorted({row for rule in held for row in rule.occurrences}), int)
+    newest = np.array(sorted({row for rule in held for row in rule.occurrences}, reverse=True), int)
+    newest = newest[table.lengths[newest] <= STANDING_CHARS]  # one that does not fit keeps no other away
+    return newest[np.cumsum(table.lengths[newest]) <= STANDING_CHARS][::-1]
 
 
 def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:
