@@ -320,7 +320,15 @@ MANY_RULES = [f"Always use the {name} client for the nightly {name} export." for
         (MANY_RULES, (), MANY_RULES[-6:]),
         ([RULE, "Always use pnpm for this, as yarn has broken the build here again and again. " * 5], (), [RULE]),
     ],
-    ids=["alone", "two", "replaced by a later one", "not wanted", "told in a block", "the newest of many", "a long one"],
+    ids=[
+        "alone",
+        "two",
+        "replaced by a later one",
+        "not wanted",
+        "told in a block",
+        "the newest of many",
+        "a long one",
+    ],
 )
 async def test_the_newest_lost_rules_that_always_hold_come_to_any_question(
     recall: Recall, past: Past, rules: list[str], told: tuple[str, ...] | None, expected: list[str]
