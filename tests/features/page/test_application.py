@@ -136,6 +136,8 @@ async def test_a_session_is_good_in_every_process_and_ends_with_its_token(house:
 
 
 async def test_of_several_tenants_one_is_chosen_to_search(home: House) -> None:
+    status, text = await home.ask("/memory/search?q=port", LOCAL)
+    assert status == 200 and 'role="alert">tenant is required' in text and '<select name="tenant"' in text
     status, text = await home.ask("/memory/search", LOCAL)
     found = re.findall(r'<option value="([^"]+)"( selected)?>', text)
     assert status == 200 and len(found) == 2 and not any(selected for _, selected in found)

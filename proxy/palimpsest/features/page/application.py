@@ -119,6 +119,7 @@ class PageApplication:
 
     async def _view(self, view: View, reader: Reader) -> Response:
         request = reader.request
+        is_json = request.query_params.get("format") == "json"
         values: dict[str, Any] = {source.name: None for source in view.sources}
         for source in view.sources:
             if source.needs and not request.query_params.get(source.needs, "").strip():
@@ -128,11 +129,13 @@ class PageApplication:
             answer = await self._ask(reader, "GET", source.path, request.path_params, {**source.given, **passed})
             if answer.status < 400:
                 values[source.name] = answer.value
+            elif source.needs and answer.status == 400 and not is_json:
+                values["refusal"] = answer.error  # beside the form that asked it
             elif not (source.is_optional and answer.status == 403):
                 return self._failed(reader, answer)
         if view.shows_losses:
             values["losses"] = await self._losses(reader, values["page"]["turns"])
-        if request.query_params.get("format") == "json":
+        if is_json:
             return json_reply(values)
         return self._render(reader, view.template, values)
 
