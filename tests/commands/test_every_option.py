@@ -190,6 +190,8 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
         Run(f"retire --conversation {{conversation}} --yes {HERE}", '"id": "([^"]+)"', keeps="retirement"),
         Run(f"unretire {{retirement}} {HERE}", "{retirement}"),
         Run(f"forget --dry-run {EVERY_SELECTOR} {HERE}", r"messages +\d"),
+        Run(f"forget --credentials --dry-run {HERE}", "nothing stored matches", status=1),
+        Run(f"retire --credentials --dry-run {HERE}", "nothing in use matches", status=1),
         Run(f"retention --dry-run {HERE}", r"turns +90d +0 due"),
         Run(f"retention --run --yes {HERE}", "0 rows erased"),
         Run(f"vacuum {HERE}", "MB before"),

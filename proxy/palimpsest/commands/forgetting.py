@@ -61,13 +61,19 @@ def add_commands(command: Command) -> None:
 def _selectors(parser: argparse.ArgumentParser) -> None:
     for name, metavar, about in SELECTORS:
         parser.add_argument(f"--{name}", metavar=metavar, help=about)
+    about = "messages that hold a credential that archive.redact would replace now; --dry-run counts each kind"
+    parser.add_argument("--credentials", action="store_true", help=about)
 
 
 def _target(given: argparse.Namespace) -> Target:
     from palimpsest.memory.erasure.targets import target_of
 
     named = {name.replace("-", "_"): getattr(given, name.replace("-", "_")) for name, _, _ in SELECTORS}
-    return target_of({name: value for name, value in named.items() if value is not None}, time.time())
+    meant = {name: value for name, value in named.items() if value is not None}
+    if not meant and not given.credentials:
+        options = ", ".join(f"--{name}" for name, _, _ in SELECTORS)
+        raise PolicyError(f"nothing is selected; name what is meant by {options} or --credentials")
+    return target_of(meant | {"credentials": given.credentials}, time.time())
 
 
 def _forget(given: argparse.Namespace) -> int:

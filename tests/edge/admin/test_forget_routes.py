@@ -61,10 +61,21 @@ async def test_post_forgets_what_the_body_says(house: House) -> None:
     status, receipt = await house.send("POST", "forget", asked)
     assert (status, receipt["erased"]["messages"]) == (200, 4)
     assert (await house.send("POST", "forget", asked))[0] == 404
+    assert (await house.send("POST", "forget", {"credentials": True, "dry_run": True}))[0] == 404
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", {}, {"users": "ann"}, {"dry_run": 1, "user": "a"}, {"older_than": "soon"}, {"turn": 1.5}]
+    "body",
+    [
+        b"",
+        b"[]",
+        {},
+        {"users": "ann"},
+        {"dry_run": 1, "user": "a"},
+        {"older_than": "soon"},
+        {"turn": 1.5},
+        {"credentials": 1},
+    ],
 )
 async def test_what_cannot_be_read_is_400_and_erases_nothing(house: House, body: Any) -> None:
     status, told = await house.send("POST", "forget", body)

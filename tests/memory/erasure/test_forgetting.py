@@ -96,6 +96,24 @@ async def test_an_erased_conversation_leaves_no_byte_and_no_row(
     assert ((await database.read("SELECT count(*) FROM turn"))[0][0], len(await texts(database))) == (60, 120)
 
 
+async def test_messages_that_hold_a_credential_are_found_by_kind_and_erased_and_no_others(
+    database: Database, journal: Journal, forgetting: Forgetting
+) -> None:
+    secret = "gh" + "p_" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zAbC5d"
+    mine = Talk(journal, conversation="c-mine")
+    await mine.say(f"export TOKEN={secret} before you push")
+    await mine.say("The token was [redacted:github-token], and its password=[redacted:password].")
+    await fill(journal, 3)
+    target = target_of({"credentials": True}, NOW)
+    preview = await forgetting.preview(target)
+    assert preview is not None
+    assert (preview.counts["messages"], preview.counts["credentials: github-token"]) == (2, 2), "the answer repeats it"
+    receipt = await erased(forgetting, target)
+    assert (receipt["asked"], receipt["erased"]["messages"]) == ({"credentials": True}, 2)
+    assert not is_on_disk(database, secret) and await forgetting.preview(target) is None
+    assert len(await texts(database) - {""}) == 2 + 6
+
+
 async def test_rows_that_move_while_others_go_leave_no_copy_behind(database: Database, journal: Journal) -> None:
     dice = random.Random(7)
     words = ["".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=dice.randint(4, 14))) for _ in range(3000)]

@@ -38,6 +38,7 @@ class Forget(OfTenant):
     scope: Annotated[Name, Field(description="A project, from `x-palimpsest-scope`.")] = ""
     older_than: Annotated[str, Field(pattern=AGE, description="Age of messages: 90d, 12h, 4w.")] = ""
     matching: Annotated[Name, Field(description="Words that the messages contain, ignoring case.")] = ""
+    credentials: Annotated[bool, Field(description="Messages in which redaction would find a credential now.")] = False
     dry_run: DryRun = False
 
 

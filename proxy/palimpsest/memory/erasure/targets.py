@@ -54,20 +54,24 @@ def target_of(given: Mapping[str, Any], now: float) -> Target:
 
     Args:
         given: texts by name: `tenant`, `conversation`, `turn` (what `x-palimpsest-turn` said, or CONVERSATION/N),
-            `user`, `scope`, `older_than` (90d, 12h, 4w), `matching`.
+            `user`, `scope`, `older_than` (90d, 12h, 4w), `matching`; and `credentials`, whether these are meant.
 
     Raises:
         PolicyError: it cannot be read, or nothing is named.
     """
     names = ("tenant", "conversation", "turn", "user", "scope", "older_than", "matching")
-    if strange := set(given) - set(names):
-        raise PolicyError(f"{', '.join(sorted(strange))}: not known; allowed: {', '.join(names)}")
+    allowed = ", ".join((*names, "credentials"))
+    if strange := set(given) - {*names, "credentials"}:
+        raise PolicyError(f"{', '.join(sorted(strange))}: not known; allowed: {allowed}")
+    credentials = given.get("credentials", False)
+    if not isinstance(credentials, bool):
+        raise PolicyError("credentials: must be true or false")
     texts = {name: given.get(name) for name in names}
     for name, value in texts.items():
         if value is not None and not (isinstance(value, str) and value.strip()):
             raise PolicyError(f"{name}: must be text, not empty")
-    if not any(texts.values()):
-        raise PolicyError(f"nothing is selected; allowed: {', '.join(names)}")
+    if not any(texts.values()) and not credentials:
+        raise PolicyError(f"nothing is selected; allowed: {allowed}")
     conversation, turn, number = texts["conversation"] or "", texts["turn"] or "", 0
     if "/" in turn:
         named, _, last = turn.rpartition("/")
@@ -83,6 +87,7 @@ def target_of(given: Mapping[str, Any], now: float) -> Target:
         scope=texts["scope"] or "",
         before=max(now - age_seconds(texts["older_than"]), EARLIEST) if texts["older_than"] else 0.0,
         matching=texts["matching"] or "",
+        credentials=credentials,
     )
 
 
@@ -114,6 +119,7 @@ class Selection:
         summed: Counter[str] = Counter()
         for plan in found:
             summed.update(await self._database.ask(functools.partial(counts, plan=plan)))
+            summed.update({f"credentials: {kind}": number for kind, number in plan.credentials.items()})
         return dict(summed)
 
     async def as_stored(self, target: Target) -> Target:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
 from typing import Literal
 
 import orjson
 
+from palimpsest.core.redaction.redaction import credentials_in
 from palimpsest.domain import HeadFlag, frozen
 from palimpsest.store.engine import Ask, ids
 from palimpsest.store.knowledge.added_facts import added_by
@@ -32,7 +35,7 @@ class Target:
     What somebody wants forgotten; what is given restricts together. `tenant` "": whichever.
 
     `turn` is the id of one (`x-palimpsest-turn`), `number` counts those of a conversation from 1, `before`
-    is in Unix seconds, `matching` are words, in any case.
+    is in Unix seconds, `matching` are words, in any case. `credentials`: messages that hold one.
     """
 
     tenant: str = ""
@@ -43,11 +46,16 @@ class Target:
     scope: str = ""
     before: float = 0.0
     matching: str = ""
+    credentials: bool = False
 
     @property
     def is_whole(self) -> bool:
         """Whether conversations are meant, and no single messages of them."""
-        return not (self.is_turn or self.before or self.matching)
+        return not (self.before or self.is_by_message)
+
+    @property
+    def is_by_message(self) -> bool:
+        return self.is_turn or bool(self.matching) or self.credentials
 
     @property
     def is_turn(self) -> bool:
@@ -64,6 +72,7 @@ class Plan:
     messages: dict[int, tuple[int, ...]]  # by conversation
     publics: dict[int, str]  # public ids of those conversations
     facts: tuple[int, ...] = ()  # rows of facts that go, beside those of the messages: told by tools
+    credentials: Mapping[str, int] = field(default_factory=dict)  # by kind, where these are meant
 
     @property
     def occurrences(self) -> list[int]:
@@ -169,7 +178,7 @@ def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float, withou
     whole: Sequence[tuple[int, str]] = ()
     if target.is_whole:
         whole = [(id, public) for id, public in meant if not _is_later(ask, id, until)]
-    elif target.before and not (target.is_turn or target.matching):
+    elif target.before and not target.is_by_message:
         whole = [(id, public) for id, public in meant if not _is_later(ask, id, target.before)]
     before = min(target.before or until, until)
     if target.is_turn:
@@ -185,17 +194,22 @@ def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float, withou
             (ids(publics), before),
         )
     if target.matching:
-        holding = _holding(ask, tenant, target.matching)
+        holding = _holding(ask, tenant, _finder(target.matching))
         rows = [(c, o) for c, o in rows if o in holding]
+    credentials: Counter[str] = Counter()
+    if target.credentials:
+        holding = _holding(ask, tenant, credentials_in)
+        rows = [(c, o) for c, o in rows if o in holding]
+        credentials.update(kind for _, occurrence in rows for kind in holding[occurrence])
     messages: dict[int, list[int]] = {}
     for conversation, occurrence in rows:
         messages.setdefault(conversation, []).append(occurrence)
     facts: list[int] = []
-    if not (target.conversation or target.is_turn):
+    if not (target.conversation or target.is_turn or target.credentials):
         is_all = not without & HeadFlag.RETIRED
         facts = added_by(ask, tenant, target.user, target.scope, before, target.matching, with_retired=is_all)
     listed = {id: tuple(occurrences) for id, occurrences in messages.items()}
-    return Plan(tenant, name, tuple(whole), listed, publics, tuple(facts))
+    return Plan(tenant, name, tuple(whole), listed, publics, tuple(facts), credentials)
 
 
 def _turn_row(ask: Ask, key: str) -> int:
@@ -234,34 +248,33 @@ def _of_turn(ask: Ask, tenant: int, turn: int, publics: dict[int, str], without:
     return [(conversation, occurrence) for conversation, occurrence in dict.fromkeys(rows) if conversation in publics]
 
 
-def _holding(ask: Ask, tenant: int, words: str) -> set[int]:
-    """Occurrences whose text or JSON holds these words, in any case and whatever white space is between them."""
-    is_in = _finder(words)
-    found, last = set(), 0
+def _holding(ask: Ask, tenant: int, look: Callable[[str], Collection[str]]) -> dict[int, Collection[str]]:
+    """Occurrences in whose text or JSON something is found, with what that is."""
+    found: dict[int, Collection[str]] = {}
+    last = 0
     while rows := ask(
         "SELECT id, text, rest FROM content WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?",
         (tenant, last, CONTENTS_AT_A_TIME),
     ):
         last = rows[-1][0]
-        held = [id for id, text, rest in rows if is_in(text) or is_in(rest)]
-        found |= {
-            row[0]
-            for row in ask("SELECT id FROM occurrence WHERE content IN (SELECT value FROM numbers(?))", (ids(held),))
-        }
+        held = {id: there for id, text, rest in rows if (there := [*look(text), *look(rest)])}
+        which = "SELECT id, content FROM occurrence WHERE content IN (SELECT value FROM numbers(?))"
+        found |= {occurrence: held[content] for occurrence, content in ask(which, (ids([*held]),))}
     return found
 
 
-def _finder(words: str) -> Callable[[str], bool]:
+def _finder(words: str) -> Callable[[str], Collection[str]]:
+    """What finds these words in a text, in any case and whatever white space is between them."""
     plain = " ".join(words.casefold().split())
     escaped = orjson.dumps(plain).decode()[1:-1]  # as it stands in JSON
 
     longest = max(plain.replace('"', " ").replace("\\", " ").split(), key=len, default="")
 
-    def is_in(text: str) -> bool:
+    def look(text: str) -> Collection[str]:
         folded = text.casefold()
         if longest not in folded:  # squeezing every text takes ten times as long
-            return False
+            return ()
         said = " ".join(folded.replace("\\n", " ").split())
-        return plain in said or escaped in said
+        return (words,) if plain in said or escaped in said else ()
 
-    return is_in
+    return look
