@@ -26,17 +26,10 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from palimpsest.core.history import link_keys
 from palimpsest.core.history.alignment import PHRASE_HITS, WHOLE_HITS, Aligned, alignments, closest, nearest
 from palimpsest.core.history.changes import AppendOnlyChanges, Changes
 from palimpsest.core.history.events import event_of
-from palimpsest.core.history.link_keys import (
-    ECHO_CHARS,
-    LONG_CHARS,
-    NEWEST_CLUES,
-    counted_calls,
-    inherited,
-    opaque_prints,
-)
 from palimpsest.core.history.request_roles import Intent, is_side_request
 from palimpsest.core.history.shingles import shingles
 from palimpsest.core.reading import Reading
@@ -95,10 +88,10 @@ def trace(
         from palimpsest.core.history.server_history import continued, held_head  # few clients leave it to the provider
 
         head, kept, ambiguous = held_head(links, list(heads.values())), (-1,) * len(history), False
-        shape = inherited(chat, shape, head)
+        shape = link_keys.inherited(chat, shape, head)
     else:
         reached = (links, aligned) if speaker.names_conversation else _unnamed(links, aligned)
-        head, kept, ambiguous = closest(history, prints, shape, *reached, echo, counted_calls(history, key))
+        head, kept, ambiguous = closest(history, prints, shape, *reached, echo, link_keys.counted_calls(history, key))
     if head is not None and intent.lone and _is_handed_out(head, prints, kept, further.links):
         head, kept, ambiguous = None, (), False
     near, quotes = (head, not chat.held and max(kept, default=0) < 0) if head else nearest(links, aligned)
@@ -158,10 +151,10 @@ def follows(reading: Reading, before: Follows, speaker: Speaker) -> Continuation
     history, prints, at = reading.history, reading.history_prints, before.messages
     new = history[at + 1 :]
     chat = reading.chat
-    if not new or len(new) >= NEWEST_CLUES or chat.held or chat.follows or chat.compacts:
+    if not new or len(new) >= link_keys.NEWEST_CLUES or chat.held or chat.follows or chat.compacts:
         return None
     answer = history[at]
-    is_plain = answer.role == "assistant" and len(answer.text) >= LONG_CHARS
+    is_plain = answer.role == "assistant" and len(answer.text) >= link_keys.LONG_CHARS
     if not is_plain or speaker != before.speaker or speaker.retry_hint:
         return None
     called = {call.id for call in answer.calls} | {""}
@@ -263,10 +256,10 @@ def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> dict[int, int]:
     for message in chat.messages:
         place = -1 - instructions if message.is_instruction else histories
         histories, instructions = histories + (place >= 0), instructions + (place < 0)
-        if known.intersection(opaque_prints(message, key)):
+        if known.intersection(link_keys.opaque_prints(message, key)):
             found[place] = WHOLE_HITS
-        elif message.role != "tool" and len(message.text) >= LONG_CHARS:
-            own = shingles(message.text[:ECHO_CHARS], key)
+        elif message.role != "tool" and len(message.text) >= link_keys.LONG_CHARS:
+            own = shingles(message.text[: link_keys.ECHO_CHARS], key)
             hits = known.intersection(own)
             if len(hits) >= PHRASE_HITS:
                 # Of a short summary the sample may keep fewer: then a message that says little else is the whole.

@@ -20,19 +20,8 @@ from palimpsest import __version__
 from palimpsest.domain import AssistRole, Json, frozen
 from palimpsest.domain.errors import AssistFailure, AssistFault, MemoryFault, NotServed, UpstreamUnreachable
 from palimpsest.domain.ports import AssistCounts, Prompt, Sender
+from palimpsest.features.assist import request
 from palimpsest.features.assist.budget import Booking, Budget
-from palimpsest.features.assist.request import (
-    FORMS,
-    ModelAnswer,
-    Refused,
-    Unusable,
-    checked,
-    estimated_tokens,
-    messages_of,
-    parse_completion,
-    retry_messages,
-    tokens_of,
-)
 from palimpsest.settings.policy import AssistantPolicy
 
 TARGET = "/v1/chat/completions"
@@ -123,21 +112,21 @@ class RoleModel:
 
     async def _answer(self, prompt: Prompt, tenant: str) -> Json:
         """Ask for an object, and a second time if the first answer is something else."""
-        messages = messages_of(prompt)
+        messages = request.messages_of(prompt)
         said = await self._said(prompt, messages, tenant)
         try:
             try:
-                return checked(said, prompt.schema)
-            except Unusable as fault:
-                messages = retry_messages(messages, said.text[:REPEATED_CHARS], str(fault))
-            return checked(await self._said(prompt, messages, tenant), prompt.schema)
-        except Unusable as fault:
+                return request.checked(said, prompt.schema)
+            except request.Unusable as fault:
+                messages = request.retry_messages(messages, said.text[:REPEATED_CHARS], str(fault))
+            return request.checked(await self._said(prompt, messages, tenant), prompt.schema)
+        except request.Unusable as fault:
             text = f"its answer to {prompt.name} is not what was asked for, not even the second time: {fault}"
             raise self._fault(text, "malformed") from None
-        except Refused:
+        except request.Refused:
             raise self._fault("it refuses", "refused") from None
 
-    async def _said(self, prompt: Prompt, messages: list[Json], tenant: str) -> ModelAnswer:
+    async def _said(self, prompt: Prompt, messages: list[Json], tenant: str) -> request.ModelAnswer:
         """One answer, after as many attempts as are allowed."""
         for attempt in count():
             is_last = attempt >= self._policy.retries
@@ -149,7 +138,7 @@ class RoleModel:
                     raise self._fault(str(failure), outcome) from failure
                 seconds = None
             else:
-                if isinstance(answer, ModelAnswer):
+                if isinstance(answer, request.ModelAnswer):
                     return answer
                 seconds = answer.retry_seconds
                 if is_last or answer.status not in LATER or (seconds or 0) > self._policy.timeout_seconds:
@@ -157,24 +146,24 @@ class RoleModel:
             await asyncio.sleep(_pause_seconds(attempt) if seconds is None else seconds)
         raise AssertionError("unreachable")
 
-    async def _accepted(self, prompt: Prompt, messages: list[Json], tenant: str) -> ModelAnswer | _Refusal:
+    async def _accepted(self, prompt: Prompt, messages: list[Json], tenant: str) -> request.ModelAnswer | _Refusal:
         """Ask in each form until the provider takes one, which is kept for later calls."""
         while True:
             answer = await self._asked(prompt, messages, tenant)
-            if isinstance(answer, ModelAnswer):
+            if isinstance(answer, request.ModelAnswer):
                 self._form_is_known = True
                 return answer
-            has_other = not self._form_is_known and self._form + 1 < len(FORMS)
+            has_other = not self._form_is_known and self._form + 1 < len(request.FORMS)
             if answer.status not in REFUSES_FORM or not has_other:
                 if not self._form_is_known:
                     self._form = 0
                 return answer
             self._form += 1
 
-    async def _asked(self, prompt: Prompt, messages: list[Json], tenant: str) -> ModelAnswer | _Refusal:
+    async def _asked(self, prompt: Prompt, messages: list[Json], tenant: str) -> request.ModelAnswer | _Refusal:
         """Send one request, and count its cost; a cancelled one stays booked in full."""
-        body = orjson.dumps({"model": self._policy.model, "messages": messages} | FORMS[self._form](prompt))
-        booking = await self._budget.reserve(tenant, estimated_tokens(messages), prompt.most_tokens)
+        body = orjson.dumps({"model": self._policy.model, "messages": messages} | request.FORMS[self._form](prompt))
+        booking = await self._budget.reserve(tenant, request.estimated_tokens(messages), prompt.most_tokens)
         try:
             answer = await self._sent(body)
         except UpstreamUnreachable as failure:
@@ -185,12 +174,12 @@ class RoleModel:
         if isinstance(answer, _Refusal):
             await self._settle(booking, 0, 0, failed=True)
             return answer
-        said = parse_completion(answer)
+        said = request.parse_completion(answer)
         prompt_tokens, completion_tokens = said.prompt_tokens, said.completion_tokens
         await self._settle(
             booking,
             booking.usage.prompt_tokens if prompt_tokens is None else prompt_tokens,
-            tokens_of(said.text) if completion_tokens is None else completion_tokens,
+            request.tokens_of(said.text) if completion_tokens is None else completion_tokens,
             failed=False,
         )
         return said

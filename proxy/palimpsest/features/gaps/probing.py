@@ -39,16 +39,7 @@ from palimpsest.memory.traffic import Traffic
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Ask, Engine, Row, nobody
 from palimpsest.store.engine.full_text import counted
-from palimpsest.store.operation.probes import (
-    ProbedMessage,
-    live_estimate,
-    newest_messages,
-    passages_at,
-    passages_in,
-    save,
-    set_aside_since,
-    text_of,
-)
+from palimpsest.store.operation import probes
 from palimpsest.store.operation.switches import EVERYBODY, switched_off
 from palimpsest.store.search.scope import Scope
 
@@ -95,7 +86,7 @@ class ProbeEmbedder:
 class DrawnProbe:
     """A probe of a message, with the passages that hold its answer; `message` None: of a turn that was set aside."""
 
-    message: ProbedMessage | None
+    message: probes.ProbedMessage | None
     probe: Probe | None = None
     passages: tuple[Row, ...] = ()
 
@@ -175,7 +166,7 @@ class Prober:
 
     async def live(self) -> GapEstimate:
         """The estimate from the newest probes of all processes."""
-        return await self._database.ask(live_estimate)
+        return await self._database.ask(probes.live_estimate)
 
     async def probe_now(self, count: int) -> GapEstimate:
         """Make so many probes now, if there are messages for them. Nothing of it is kept."""
@@ -191,7 +182,7 @@ class Prober:
     async def _round(self, count: int, counts: Counts) -> None:
         """Make probes of one scope, store what became of each, and set the metrics."""
         async for stage in self._stages(count):
-            await self._database.transact(functools.partial(save, at=self._clock(), stage=stage), nobody)
+            await self._database.transact(functools.partial(probes.save, at=self._clock(), stage=stage), nobody)
             counts.add("probes", 1, stage)
             found = await self.live()
             counts.gauge("gap", found.write, "write")
@@ -215,22 +206,22 @@ class Prober:
         off = {one.tenant for one in switched_off(ask)}
         said = [
             one
-            for one in newest_messages(ask, NEWEST_MESSAGES)
+            for one in probes.newest_messages(ask, NEWEST_MESSAGES)
             if one.tenant_name not in off
             and not any(fnmatchcase(one.tenant_name, pattern) for pattern in policy.memory.off_for_tenants)
         ]
         if not said or EVERYBODY in off:
             return _Round()
-        set_aside = set_aside_since(ask, said[0].created_at)
+        set_aside = probes.set_aside_since(ask, said[0].created_at)
         scope = self._scope(self._chance.choice(said))
         same = [one for one in said if self._scope(one) == scope]
         self._chance.shuffle(same)
         drawn = tuple(self._draw_probes(ask, iter(same[: count * TRIES]), count, set_aside / (set_aside + len(said))))
         condition, args = scope.condition
-        return _Round(drawn, scope, passages_in(ask, condition, args, LARGE_PASSAGES))
+        return _Round(drawn, scope, probes.passages_in(ask, condition, args, LARGE_PASSAGES))
 
     def _draw_probes(
-        self, ask: Ask, messages: Iterator[ProbedMessage], count: int, set_aside_share: float
+        self, ask: Ask, messages: Iterator[probes.ProbedMessage], count: int, set_aside_share: float
     ) -> Iterator[DrawnProbe]:
         """Draw probes; some at random count for messages that were set aside."""
         for _ in range(count):
@@ -241,9 +232,9 @@ class Prober:
             ) is not None:
                 yield drawn
 
-    def _probe_of(self, ask: Ask, message: ProbedMessage) -> DrawnProbe | None:
+    def _probe_of(self, ask: Ask, message: probes.ProbedMessage) -> DrawnProbe | None:
         """A probe for one rare thing that a message says; None: it says none."""
-        found = answers(text_of(ask, message.occurrence), message.role, self._chance.randrange)
+        found = answers(probes.text_of(ask, message.occurrence), message.role, self._chance.randrange)
         terms = {term for answer in found for term in query_terms(answer.text)}
         held = counted(ask, message.tenant, sorted(terms))
         rare = [
@@ -257,7 +248,7 @@ class Prober:
         if made is None:
             return None
         answer = made.answer
-        return DrawnProbe(message, made, tuple(passages_at(ask, message.occurrence, answer.start, answer.stop)))
+        return DrawnProbe(message, made, tuple(probes.passages_at(ask, message.occurrence, answer.start, answer.stop)))
 
     async def _stage(self, drawn: DrawnProbe, retriever: Retriever) -> ProbeStage:
         """Look up the answer of a probe, and return the stage at which it gets lost."""
@@ -290,15 +281,15 @@ class Prober:
         block, _ = pack(recalled.candidates, answering(budget, demand), BlockKind.RECALL, asked.question)
         return block is not None and asked.answer.text in block.text
 
-    def _query(self, message: ProbedMessage) -> Query:
+    def _query(self, message: probes.ProbedMessage) -> Query:
         """The query of a request in that conversation that sees nothing of it."""
         return Query(message.tenant_name, message.public, "", self._reach(message), message.user, message.project)
 
-    def _reach(self, message: ProbedMessage) -> Reach:
+    def _reach(self, message: probes.ProbedMessage) -> Reach:
         reach = self._policy().memory.reach
         return Reach.CONVERSATION if reach is Reach.USER and not message.user else reach
 
-    def _scope(self, message: ProbedMessage) -> Scope:
+    def _scope(self, message: probes.ProbedMessage) -> Scope:
         """The scope that such a request would search: see `store/search/scope.scope_of`."""
         reach = self._reach(message)
         if reach is Reach.CONVERSATION:

@@ -30,15 +30,7 @@ from palimpsest.settings.policy import FOREVER
 from palimpsest.store.engine import Engine, Files, Transaction
 from palimpsest.store.engine.full_text import merge_some, optimise
 from palimpsest.store.engine.sqlite.remains import Remains, known_words, samples, search, unexplained
-from palimpsest.store.erasure.erasure import (
-    erase_conversation,
-    erase_messages,
-    erase_tenant_if_empty,
-    is_unfinished,
-    mark_finished,
-    mark_messages,
-    mark_scopes,
-)
+from palimpsest.store.erasure import erasure
 from palimpsest.store.erasure.holdings import WORDS
 from palimpsest.store.erasure.selection import Plan, Target
 from palimpsest.store.families.blocks import erase_quotes
@@ -102,7 +94,7 @@ class Forgetting:
             left, is_emptied = await self._prove(erased)
             is_clean = left is not None and left.is_clean and is_emptied
             if is_clean or left is None:
-                await self._database.transact(mark_finished)
+                await self._database.transact(erasure.mark_finished)
         body = {
             "id": secrets.token_hex(8),
             "what": "erasure",
@@ -156,11 +148,11 @@ class Forgetting:
 
     async def _finish(self) -> None:
         """Finish an erasure that was interrupted: merge the index, and truncate the log."""
-        if not await self._database.ask(is_unfinished):
+        if not await self._database.ask(erasure.is_unfinished):
             return
         await self._merge()
         if self._database.files is None or await self._database.files.truncate_log():
-            await self._database.transact(mark_finished)
+            await self._database.transact(erasure.mark_finished)
             log.info("an interrupted erasure is finished")
 
     async def _mark(self, target: Target, erased: Erased, plan: Plan, at: float) -> None:
@@ -169,11 +161,11 @@ class Forgetting:
         whole = dict(plan.conversations)
 
         def mark(transaction: Transaction) -> None:
-            mark_scopes(transaction, scope_prints_of(target, plan, key), at)
+            erasure.mark_scopes(transaction, scope_prints_of(target, plan, key), at)
             for conversation in {**whole, **plan.messages}:
                 public = plan.publics[conversation]
                 chosen = None if conversation in whole else plan.messages[conversation]
-                mark_messages(transaction, conversation, scope_print(key, "conversation", public), at, chosen)
+                erasure.mark_messages(transaction, conversation, scope_print(key, "conversation", public), at, chosen)
             erase_quotes(transaction, plan.tenant, plan.occurrences, erased)
             erase_blocks_with(transaction, plan.tenant, plan.facts, erased)
 
@@ -183,7 +175,7 @@ class Forgetting:
         """Erase the messages, quotes, facts and conversations of a plan, in short transactions."""
         for some in in_parts(plan.occurrences):
             await self._database.transact(
-                functools.partial(erase_messages, tenant=plan.tenant, occurrences=some, erased=erased)
+                functools.partial(erasure.erase_messages, tenant=plan.tenant, occurrences=some, erased=erased)
             )
         # blocks that were made of these messages since the first look, but before they were erased
         await self._database.transact(
@@ -196,9 +188,9 @@ class Forgetting:
             )
         for conversation, _ in plan.conversations:
             await self._database.transact(
-                functools.partial(erase_conversation, conversation=conversation, at=at, erased=erased)
+                functools.partial(erasure.erase_conversation, conversation=conversation, at=at, erased=erased)
             )
-        await self._database.transact(functools.partial(erase_tenant_if_empty, tenant=plan.tenant))
+        await self._database.transact(functools.partial(erasure.erase_tenant_if_empty, tenant=plan.tenant))
 
     async def _prove(self, erased: Erased) -> tuple[Remains | None, bool]:
         """

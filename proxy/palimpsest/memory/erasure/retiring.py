@@ -23,20 +23,8 @@ from palimpsest.domain import HeadFlag, Json
 from palimpsest.domain.ports import Clock
 from palimpsest.memory.erasure.targets import SETTLE_SECONDS, Preview, Selection, in_parts, scope_prints_of
 from palimpsest.store.engine import Engine, Transaction
+from palimpsest.store.erasure import retirement as store
 from palimpsest.store.erasure.erasure import mark_messages
-from palimpsest.store.erasure.retirement import (
-    begin,
-    end,
-    forget_stones,
-    next_retired,
-    retire_messages,
-    retire_quotes,
-    retire_scopes,
-    retired_passages,
-    retirement_named,
-    retirements,
-    take_back,
-)
 from palimpsest.store.erasure.selection import Plan, Target
 from palimpsest.store.knowledge.added_facts import retire_added, retire_blocks_with, unretire_added
 
@@ -74,7 +62,9 @@ class Retiring:
             counted = await self._selection.count_rows(found)
             key, until = f"r-{secrets.token_hex(8)}", at + DAYS * DAY_SECONDS
             tenant = found[0].tenant if len(found) == 1 else 0
-            row = await self._database.transact(functools.partial(begin, key=key, tenant=tenant, at=at, until=until))
+            row = await self._database.transact(
+                functools.partial(store.begin, key=key, tenant=tenant, at=at, until=until)
+            )
             mark, retire = functools.partial(self._mark, selected.target, row), functools.partial(self._retire, row)
             await self._selection.run_in_rounds(selected, self._clock, mark, retire)
         body = {
@@ -94,23 +84,25 @@ class Retiring:
         """Undo a retirement by the `id` of its receipt, of a tenant or anybody's (""); None: no such can be undone."""
         async with self._busy:
             await self._database.open()
-            found = await self._database.ask(functools.partial(retirement_named, key=key))
+            found = await self._database.ask(functools.partial(store.retirement_named, key=key))
             if found is None or (tenant and found[1] != tenant) or found[2] <= self._clock():
                 return None
             row, messages = found[0], 0
-            await self._database.transact(functools.partial(forget_stones, retirement=row))
-            while rows := await self._database.ask(functools.partial(next_retired, retirement=row, limit=TAKEN_BACK)):
-                cuts = await asyncio.to_thread(retired_passages, rows)
-                messages += await self._database.transact(functools.partial(take_back, retirement=row, cuts=cuts))
+            await self._database.transact(functools.partial(store.forget_stones, retirement=row))
+            while rows := await self._database.ask(
+                functools.partial(store.next_retired, retirement=row, limit=TAKEN_BACK)
+            ):
+                cuts = await asyncio.to_thread(store.retired_passages, rows)
+                messages += await self._database.transact(functools.partial(store.take_back, retirement=row, cuts=cuts))
             await self._database.transact(functools.partial(unretire_added, retirement=row))
-            await self._database.transact(functools.partial(end, retirement=row))
+            await self._database.transact(functools.partial(store.end, retirement=row))
         log.info("a retirement was undone", messages=messages)
         return {"id": key, "what": "undone retirement", "at": _time(self._clock()), "messages": messages}
 
     async def list_retirements(self, tenant: str = "") -> list[Json]:
         """Retirements that can still be undone, newest first. `tenant` "": of all."""
         await self._database.open()
-        found = await self._database.ask(functools.partial(retirements, tenant=tenant, now=self._clock()))
+        found = await self._database.ask(functools.partial(store.retirements, tenant=tenant, now=self._clock()))
         return [
             {
                 "id": one.key,
@@ -128,12 +120,12 @@ class Retiring:
         whole = dict(plan.conversations)
 
         def mark(transaction: Transaction) -> None:
-            retire_scopes(transaction, scope_prints_of(target, plan, key), at, retirement)
+            store.retire_scopes(transaction, scope_prints_of(target, plan, key), at, retirement)
             for conversation, messages in plan.messages.items():
                 fingerprint = scope_print(key, "conversation", plan.publics[conversation])
                 chosen = None if conversation in whole else messages
                 mark_messages(transaction, conversation, fingerprint, at, chosen, retirement)
-            retire_quotes(transaction, plan.tenant, plan.occurrences, retirement)
+            store.retire_quotes(transaction, plan.tenant, plan.occurrences, retirement)
             retire_blocks_with(transaction, plan.tenant, plan.facts, retirement)
             retire_added(transaction, plan.facts, retirement)
 
@@ -142,11 +134,11 @@ class Retiring:
     async def _retire(self, retirement: int, plan: Plan, at: float) -> None:
         """Retire the messages of a plan and the blocks that quote them, in short transactions."""
         for some in in_parts(plan.occurrences):
-            step = functools.partial(retire_messages, tenant=plan.tenant, occurrences=some, retirement=retirement)
+            step = functools.partial(store.retire_messages, tenant=plan.tenant, occurrences=some, retirement=retirement)
             await self._database.transact(step)
         # blocks that were made of these messages since the first look
         quotes = functools.partial(
-            retire_quotes, tenant=plan.tenant, occurrences=plan.occurrences, retirement=retirement
+            store.retire_quotes, tenant=plan.tenant, occurrences=plan.occurrences, retirement=retirement
         )
         await self._database.transact(quotes)
 

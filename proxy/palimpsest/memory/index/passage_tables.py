@@ -21,16 +21,7 @@ from palimpsest.core.recall.ranking import PassageTable, Rows, consequence
 from palimpsest.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, signs_of
 from palimpsest.domain import HeadFlag
 from palimpsest.store.engine import Ask, Row, drop_ahead
-from palimpsest.store.search.passages import (
-    CHANGES,
-    are_any_in,
-    changes_after,
-    last_change,
-    last_passage,
-    passage_before,
-    passages_after,
-    vectors_of,
-)
+from palimpsest.store.search import passages as store
 from palimpsest.store.search.scope import Scope
 
 SLICE_PASSAGES = 4096  # read at a time, about 20 ms
@@ -143,34 +134,34 @@ class PassageTables:
             growing = self._growing.get(scope) or _GrowingTable(self._dimensions)
         size_bytes, last_id = growing.dimensions * np.dtype(np.float16).itemsize, growing.last_id
         latest, missing = growing.latest, growing.missing()[:SLICE_PASSAGES]
-        begin: list[Callable[[Ask], object]] = [last_change, last_passage]
+        begin: list[Callable[[Ask], object]] = [store.last_change, store.last_passage]
         if len(latest):
-            begin = [lambda ask: changes_after(ask, growing.forgotten_seq)]
+            begin = [lambda ask: store.changes_after(ask, growing.forgotten_seq)]
         return latest, [
             *begin,
-            *([lambda ask: vectors_of(ask, scope.tenant, missing, self._model, size_bytes)] if missing else ()),
-            lambda ask: passages_after(ask, scope, last_id, SLICE_PASSAGES, self._model, size_bytes),
+            *([lambda ask: store.vectors_of(ask, scope.tenant, missing, self._model, size_bytes)] if missing else ()),
+            lambda ask: store.passages_after(ask, scope, last_id, SLICE_PASSAGES, self._model, size_bytes),
         ]
 
     def _follow(self, ask: Ask, growing: _GrowingTable, scope: Scope) -> None:
         """Bring a table up to date: read new passages, drop the oldest, and start anew where some were erased."""
         size_bytes = growing.dimensions * np.dtype(np.float16).itemsize
         if len(growing):
-            gone = changes_after(ask, growing.forgotten_seq)
+            gone = store.changes_after(ask, growing.forgotten_seq)
             ids = [memory for _, memory in gone]
             # they are listed for a while only; numbers between them may be missing, as what is undone has had some
-            has_missed = bool(gone) and growing.forgotten_seq < gone[-1][0] - CHANGES
+            has_missed = bool(gone) and growing.forgotten_seq < gone[-1][0] - store.CHANGES
             if has_missed or growing.holds_any(ids) or self._has_joined(ask, growing, scope, ids):
                 growing.clear()
             if gone:
                 growing.forgotten_seq = gone[-1][0]
         else:
-            growing.forgotten_seq = last_change(ask)
+            growing.forgotten_seq = store.last_change(ask)
         if not len(growing):
-            growing.before_id = passage_before(ask, scope, newest=self._room_passages)
+            growing.before_id = store.passage_before(ask, scope, newest=self._room_passages)
         self._fill(ask, growing, scope.tenant, size_bytes)
         while True:
-            rows = passages_after(ask, scope, growing.last_id, SLICE_PASSAGES, self._model, size_bytes)
+            rows = store.passages_after(ask, scope, growing.last_id, SLICE_PASSAGES, self._model, size_bytes)
             growing.add(rows)
             if len(growing) > self._room_passages * (1 + SPARE_SHARE):
                 growing.drop_oldest(len(growing) - self._room_passages)
@@ -182,14 +173,14 @@ class PassageTables:
     def _has_joined(self, ask: Ask, growing: _GrowingTable, scope: Scope, ids: Sequence[int]) -> bool:
         """Whether any of these, older than what was read last, belongs to the scope now."""
         older = [id for id in ids if growing.before_id < id <= growing.last_id]
-        return bool(older) and are_any_in(ask, scope, older)
+        return bool(older) and store.are_any_in(ask, scope, older)
 
     def _fill(self, ask: Ask, growing: _GrowingTable, tenant: int, size_bytes: int) -> None:
         """Read the vectors that were stored meanwhile."""
         missing = growing.missing()
         for start in range(0, len(missing), SLICE_PASSAGES):
             some = missing[start : start + SLICE_PASSAGES]
-            growing.fill(vectors_of(ask, tenant, some, self._model, size_bytes))
+            growing.fill(store.vectors_of(ask, tenant, some, self._model, size_bytes))
 
 
 class _GrowingTable:

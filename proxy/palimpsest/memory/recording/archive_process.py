@@ -25,29 +25,8 @@ import structlog
 from palimpsest.domain import Turn
 from palimpsest.domain.errors import MemoryFault, faults
 from palimpsest.domain.ports import ArchiveCounts
-from palimpsest.memory.recording.archive_frames import (
-    OPEN_TURNS,
-    AnswerFrame,
-    Applied,
-    Begin,
-    Frame,
-    Progress,
-    Unsent,
-    frame_of,
-    pack,
-    plain_policy,
-    unpacked,
-)
-from palimpsest.memory.recording.write_batch import (
-    GATHER_SECONDS,
-    STUCK_SECONDS,
-    AnswerItem,
-    Item,
-    Outcome,
-    Report,
-    RequestItem,
-    WriterState,
-)
+from palimpsest.memory.recording import archive_frames as frames
+from palimpsest.memory.recording import write_batch
 from palimpsest.settings.policy import Policy
 
 INLINE_BYTES = 256 * 1024  # of memory, packed in a millisecond; more on a thread, while the event loop goes on
@@ -61,7 +40,7 @@ CLOSE_SECONDS = 5.0  # to write what it was given last, and to close the databas
 MODULE = "palimpsest.memory.recording.archive_worker"
 
 STARTING = "the archive process is being started; turns wait in memory"
-SILENT = f"the archive process has not answered for {STUCK_SECONDS:g} s; turns wait in memory"
+SILENT = f"the archive process has not answered for {write_batch.STUCK_SECONDS:g} s; turns wait in memory"
 
 log = structlog.get_logger()
 
@@ -70,7 +49,7 @@ class ArchiveProcess:
     """Implements `write_batch.Writer`. Run `write` in a supervised task: it starts the process."""
 
     def __init__(
-        self, policy: Policy, secret: bytes, counts: ArchiveCounts, stuck_seconds: float = STUCK_SECONDS
+        self, policy: Policy, secret: bytes, counts: ArchiveCounts, stuck_seconds: float = write_batch.STUCK_SECONDS
     ) -> None:
         """
         Args:
@@ -80,7 +59,7 @@ class ArchiveProcess:
         self._policy = policy
         self._secret = secret
         self._counts = counts
-        self._waiting: dict[int, Item] = {}  # that are not settled, by number, the oldest first
+        self._waiting: dict[int, write_batch.Item] = {}  # that are not settled, by number, the oldest first
         self._given: frozenset[int] = frozenset()  # those that waited when the process was started
         self._most_out = 0  # items that it is given at a time; 0: all
         self._out: dict[int, None] = {}  # items that it was given and has not settled, in order, where that is limited
@@ -90,7 +69,7 @@ class ArchiveProcess:
         self._reserve: asyncio.Task[_Started] | None = None  # the next process, after the first death
         self._has_spoken = False  # the process that was started last: it did not end before it was sent anything
         self._link: _Link | None = None
-        self._state = WriterState()
+        self._state = write_batch.WriterState()
         self._heard_at = monotonic()
         self._stuck_seconds = stuck_seconds
         self._may_begin = asyncio.Event()
@@ -98,7 +77,7 @@ class ArchiveProcess:
         self.pid: int | None = None
 
     @property
-    def state(self) -> WriterState:
+    def state(self) -> write_batch.WriterState:
         """The last state that the process told; failing, where it has been silent for too long."""
         if (self._link is None or self._waiting) and monotonic() - self._heard_at > self._stuck_seconds:
             trouble = STARTING if self._link is None else SILENT
@@ -113,7 +92,7 @@ class ArchiveProcess:
         """Return when the process takes turns."""
         await self._ready.wait()
 
-    def put(self, item: Item) -> None:
+    def put(self, item: write_batch.Item) -> None:
         """Take an item; returns at once."""
         if not self._waiting:
             self._heard_at = monotonic()
@@ -130,12 +109,12 @@ class ArchiveProcess:
         """Apply another policy to items that are put from now on."""
         self._policy = policy
         if self._link is not None:
-            self._link.send(Applied(plain_policy(policy)))
+            self._link.send(frames.Applied(frames.plain_policy(policy)))
 
     def close(self) -> None:
         """Note that nothing more will be put: what was is written when `write` is cancelled."""
 
-    async def write(self, report: Report) -> None:
+    async def write(self, report: write_batch.Report) -> None:
         """Run a process, and another when it has ended, forever; `MemoryFault`: none could be started."""
         pause_seconds = FIRST_PAUSE_SECONDS
         try:
@@ -167,7 +146,7 @@ class ArchiveProcess:
             await _end(process, writers)
         return await _start()
 
-    async def _run(self, started: _Started, report: Report) -> int | None:
+    async def _run(self, started: _Started, report: write_batch.Report) -> int | None:
         """Run one process until it ends; its exit status."""
         process, stream, writers = started
         watching = asyncio.create_task(self._watch(process))
@@ -176,10 +155,10 @@ class ArchiveProcess:
             await self._may_begin.wait()
             self._suspect(report)
             self._link = link = _Link(writers[0])
-            link.send(Begin(plain_policy(self._policy), self._secret))
+            link.send(frames.Begin(frames.plain_policy(self._policy), self._secret))
             self._out, self._unsent = {}, deque(self._waiting)
             self._send_more(link)
-            async for progress in unpacked(stream):
+            async for progress in frames.unpacked(stream):
                 self._hear(progress, report, link)
         finally:
             watching.cancel()
@@ -198,7 +177,7 @@ class ArchiveProcess:
                 with suppress(ProcessLookupError):
                     process.kill()
 
-    def _hear(self, progress: Progress, report: Report, link: _Link) -> None:
+    def _hear(self, progress: frames.Progress, report: write_batch.Report, link: _Link) -> None:
         """Take in a report of the process: its state, finished turns, and counts."""
         self._heard_at, self._state, self._has_spoken = monotonic(), progress.state, True
         self._ready.set()
@@ -231,7 +210,7 @@ class ArchiveProcess:
         if self._most_out:
             link.flush()
 
-    def _suspect(self, report: Report) -> None:
+    def _suspect(self, report: write_batch.Report) -> None:
         """Send fewer items at a time where two processes died with the same ones."""
         if not self._has_spoken:
             return
@@ -242,14 +221,14 @@ class ArchiveProcess:
             self._most_out = max(1, (len(self._out) or len(self._waiting)) // NARROWER)
         self._given = frozenset(self._waiting)
 
-    def _suspect_alone(self, number: int, report: Report) -> None:
+    def _suspect_alone(self, number: int, report: write_batch.Report) -> None:
         """Give up an item that was sent alone when a process died, if that happened to it before."""
         before, deaths = self._deaths_alone
         self._deaths_alone = number, deaths + 1 if number == before else 1
         if self._deaths_alone[1] >= DEATHS_ALONE:
             item = self._waiting.pop(number)
             log.error("a turn is given up: it makes the archive process fail", turn=item.turn.id)
-            report([Outcome(number, is_lost=True)])
+            report([write_batch.Outcome(number, is_lost=True)])
 
 
 class _Link:
@@ -264,15 +243,15 @@ class _Link:
         self._open: OrderedDict[str, Turn] = OrderedDict()  # what the process holds, until their answers come
         self._gathered: list[bytes] = []  # requests that wait
         self._gathering: asyncio.TimerHandle | None = None
-        self._behind: deque[Frame] = deque()  # long items, and whatever came after them
+        self._behind: deque[frames.Frame] = deque()  # long items, and whatever came after them
         self._packing: asyncio.Task[None] | None = None
 
-    def send(self, what: Item | Begin | Applied) -> None:
+    def send(self, what: write_batch.Item | frames.Begin | frames.Applied) -> None:
         """Send an item: small ones are gathered for a moment, large ones packed on a thread, in order."""
-        frame = self._answer(what) if isinstance(what, AnswerItem) else what
-        if isinstance(what, RequestItem):
+        frame = self._answer(what) if isinstance(what, write_batch.AnswerItem) else what
+        if isinstance(what, write_batch.RequestItem):
             self._open[what.turn.id] = what.turn
-            if len(self._open) > OPEN_TURNS:
+            if len(self._open) > frames.OPEN_TURNS:
                 self._open.popitem(last=False)
         if self._behind or _size_bytes(frame) > INLINE_BYTES:
             self.flush()
@@ -281,10 +260,10 @@ class _Link:
                 self._packing = asyncio.create_task(self._pack())
             return
         self._gathered.append(self._packed(frame))
-        if not isinstance(what, RequestItem):
+        if not isinstance(what, write_batch.RequestItem):
             self.flush()
         elif self._gathering is None:
-            self._gathering = asyncio.get_running_loop().call_later(GATHER_SECONDS, self.flush)
+            self._gathering = asyncio.get_running_loop().call_later(write_batch.GATHER_SECONDS, self.flush)
 
     def flush(self) -> None:
         """Write the small items that were gathered."""
@@ -317,29 +296,29 @@ class _Link:
         finally:
             self._packing = None
 
-    def _packed(self, frame: Frame) -> bytes:
+    def _packed(self, frame: frames.Frame) -> bytes:
         """The bytes of a frame; of one that cannot be packed, a note that it is lost."""
         try:
-            return pack(frame)
+            return frames.pack(frame)
         except Exception as failure:  # a guard: one turn that cannot be sent must not take the others with it
-            if isinstance(frame, RequestItem):
+            if isinstance(frame, write_batch.RequestItem):
                 self._open.pop(frame.turn.id, None)
-                return pack(Unsent(frame.number, frame.turn.id, type(failure).__name__))
-            if isinstance(frame, AnswerFrame):
-                return pack(Unsent(frame.number, frame.turn_id, type(failure).__name__))
+                return frames.pack(frames.Unsent(frame.number, frame.turn.id, type(failure).__name__))
+            if isinstance(frame, frames.AnswerFrame):
+                return frames.pack(frames.Unsent(frame.number, frame.turn_id, type(failure).__name__))
             raise
 
-    def _answer(self, item: AnswerItem) -> Frame:
+    def _answer(self, item: write_batch.AnswerItem) -> frames.Frame:
         turn = item.turn
         is_known = self._open.pop(turn.id, None) is turn
-        return frame_of(item, with_turn=not is_known)
+        return frames.frame_of(item, with_turn=not is_known)
 
 
-def _size_bytes(frame: Frame) -> int:
+def _size_bytes(frame: frames.Frame) -> int:
     """Memory that a frame takes; 0: it is always small."""
-    if isinstance(frame, RequestItem):
+    if isinstance(frame, write_batch.RequestItem):
         return frame.size_bytes
-    if isinstance(frame, AnswerFrame):
+    if isinstance(frame, frames.AnswerFrame):
         return frame.size_bytes + ((frame.turn.size_bytes or 0) if frame.turn else 0)
     return 0
 

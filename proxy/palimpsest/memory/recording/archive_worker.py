@@ -28,17 +28,7 @@ from palimpsest.domain.word_cache import forget_words
 from palimpsest.memory.embedding.embedder import LocalEmbedder, Use
 from palimpsest.memory.operation.follower import Follower
 from palimpsest.memory.recall.indexing import Indexer
-from palimpsest.memory.recording.archive_frames import (
-    OPEN_TURNS,
-    AnswerFrame,
-    Applied,
-    Begin,
-    Progress,
-    Unsent,
-    answer_item,
-    pack,
-    unpacked,
-)
+from palimpsest.memory.recording import archive_frames as frames
 from palimpsest.memory.recording.archive_writer import ArchiveWriter
 from palimpsest.memory.recording.write_batch import Item, Outcome, RequestItem, WriterState
 from palimpsest.memory.supervision import Supervisor
@@ -85,7 +75,7 @@ class RelayedCounts:
 class ArchiveWorker:
     """The work of the process, between its first frame and the end of its owner."""
 
-    def __init__(self, begin: Begin, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, begin: frames.Begin, writer: asyncio.StreamWriter) -> None:
         policy = begin.policy
         self._stream = writer
         self._counts = counts = RelayedCounts()
@@ -104,7 +94,7 @@ class ArchiveWorker:
         self._under_way: set[int] = set()  # items that are not settled
         self._idle = asyncio.Event()
 
-    async def run(self, frames: AsyncIterator[Any]) -> None:
+    async def run(self, received: AsyncIterator[Any]) -> None:
         """Take frames until the other end is closed, and write what they brought."""
         async with AsyncExitStack() as ending:
             ending.push_async_callback(self._database.close)
@@ -119,7 +109,7 @@ class ArchiveWorker:
             supervisor.start("model", self._embedder.watch)
             supervisor.start("index", partial(self._indexer.run, lambda: not self._writer.state.is_failing))
             supervisor.start("state", self._tell_on)
-            async for frame in frames:
+            async for frame in received:
                 self._take(frame)
                 del frame  # words of users, until the next comes
             self._look_whether_idle()
@@ -127,28 +117,28 @@ class ArchiveWorker:
                 async with asyncio.timeout(DRAIN_SECONDS):
                     await self._idle.wait()
 
-    def _take(self, frame: RequestItem | AnswerFrame | Unsent | Applied) -> None:
+    def _take(self, frame: RequestItem | frames.AnswerFrame | frames.Unsent | frames.Applied) -> None:
         """Take in a frame: apply a policy, give up what could not be sent, or put an item to be written."""
         match frame:
-            case Applied():
+            case frames.Applied():
                 self._writer.apply(frame.policy)
                 logs.configure(frame.policy.log)
                 return
-            case Unsent():
+            case frames.Unsent():
                 self._give_up(frame.number, frame.turn_id, frame.reason)
                 return
             case RequestItem():
                 self._open[frame.turn.id] = frame.turn
-                if len(self._open) > OPEN_TURNS:
+                if len(self._open) > frames.OPEN_TURNS:
                     self._open.popitem(last=False)
                 item: Item = frame
-            case AnswerFrame():
+            case frames.AnswerFrame():
                 held = self._open.pop(frame.turn_id, None)
                 turn = frame.turn or held
                 if turn is None:
                     self._give_up(frame.number, frame.turn_id, "its request could not be sent")
                     return
-                item = answer_item(frame, turn)
+                item = frames.answer_item(frame, turn)
         self._under_way.add(item.number)
         self._idle.clear()
         self._writer.put(item)
@@ -170,7 +160,7 @@ class ArchiveWorker:
             self._idle.set()
 
     def _report_progress(self, outcomes: tuple[Outcome, ...]) -> None:
-        self._stream.write(pack(Progress(outcomes, self._state(), self._counts.take())))
+        self._stream.write(frames.pack(frames.Progress(outcomes, self._state(), self._counts.take())))
 
     def _state(self) -> WriterState:
         state = self._writer.state
@@ -195,10 +185,10 @@ async def main(sent: socket.socket, reports: socket.socket) -> None:
     gc.freeze()  # what was imported stays: looking through it for garbage is a quarter of a start
     stream, _kept = await asyncio.open_connection(sock=sent)
     _, writer = await asyncio.open_connection(sock=reports)
-    frames = unpacked(stream)
-    async for begin in frames:
+    received = frames.unpacked(stream)
+    async for begin in received:
         logs.configure(begin.policy.log)
-        await ArchiveWorker(begin, writer).run(frames)
+        await ArchiveWorker(begin, writer).run(received)
 
 
 if __name__ == "__main__":
