@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.core.work.account import (
-    FILE_ACTS,
-    LostMessage,
-    is_lasting,
-    open_failures,
-    runs_of,
-    sorted_calls,
-    texts_of_user,
-)
+from palimpsest.core.work import account
 from palimpsest.core.work.calls import Act
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import AccountLine, frozen
@@ -55,27 +47,27 @@ class WorkRecord:
     rules: Sequence[AccountLine]
 
 
-def work_record(messages: Sequence[LostMessage]) -> WorkRecord:
+def work_record(messages: Sequence[account.LostMessage]) -> WorkRecord:
     """The record of these messages, which are in the order in which they were said."""
-    texts, done = sorted_calls(messages)
+    texts, done = account.sorted_calls(messages)
     files: dict[str, WorkedFile] = {}
     plan = None
     for one in done:
         call, occurrence = one.call, texts[one.at].occurrence
-        if call.act in (*FILE_ACTS, Act.DELETED) and call.what:
+        if call.act in (*account.FILE_ACTS, Act.DELETED) and call.what:
             before = files.pop(call.what, None)
             act = before.act if before and call.act is Act.READ else call.act
             files[call.what] = WorkedFile(call.what, act, before.times + 1 if before else 1, occurrence)
         elif call.act is Act.PLANNED and call.what:
             plan = AccountLine("plan", call.what, (occurrence,))
-    runs = runs_of(done)
-    still_open = {command for command, _ in open_failures(runs, texts)}
+    runs = account.runs_of(done)
+    still_open = {command for command, _ in account.open_failures(runs, texts)}
     commands = [
         WorkedCommand(
             *(command, one.outcome, one.is_failure, command in still_open),
-            *(is_lasting(command) and not one.is_failure, texts[one.at].occurrence),
+            *(account.is_lasting(command) and not one.is_failure, texts[one.at].occurrence),
         )
         for command, one in runs.items()
     ]
-    holding = rules(texts_of_user(messages, texts), "")
+    holding = rules(account.texts_of_user(messages, texts), "")
     return WorkRecord([*files.values()][::-1], commands[::-1], plan, holding)

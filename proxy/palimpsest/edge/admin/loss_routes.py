@@ -18,16 +18,8 @@ from palimpsest.edge.admin.operation import Call, Refused, Routes, operation
 from palimpsest.edge.admin.turn_routes import NEWEST, UNKNOWN, UNKNOWN_TURN, NamedTurn
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.passages import newest_texts, passages_of_messages
+from palimpsest.store.turns import listings
 from palimpsest.store.turns.diffs import message_list
-from palimpsest.store.turns.listings import (
-    Filter,
-    blocks_of_turn,
-    left_behind,
-    messages_of_turn,
-    place_of_turn,
-    stand_ins,
-    turns,
-)
 from palimpsest.store.turns.reminders import states
 
 READ_MESSAGES, READ_CHARS = 400, 8_000  # of what was removed, the newest; characters of each
@@ -111,8 +103,8 @@ class LossRoutes(Routes):
 
 
 def _references(ask: Ask, tenant: str, key: str) -> list[str]:
-    place = place_of_turn(ask, tenant, key)
-    return stand_ins(ask, _carried(ask, place.turn))[1] if place else []
+    place = listings.place_of_turn(ask, tenant, key)
+    return listings.stand_ins(ask, _carried(ask, place.turn))[1] if place else []
 
 
 def _carried(ask: Ask, turn: int) -> list[int]:
@@ -121,24 +113,24 @@ def _carried(ask: Ask, turn: int) -> list[int]:
 
 
 def _losses(ask: Ask, tenant: str, key: str, compacted: Sequence[str], now: float) -> Losses | None:
-    place = place_of_turn(ask, tenant, key)
+    place = listings.place_of_turn(ask, tenant, key)
     if place is None:
         return None
-    carried, left = _carried(ask, place.turn), left_behind(ask, place.turn)
+    carried, left = _carried(ask, place.turn), listings.left_behind(ask, place.turn)
     gone = {occurrence: how for occurrence, how in left.messages.items() if occurrence in carried}
     before = set(message_list(ask, place.parent).listing if place.parent else ()) - left.before.keys()
     removed = before.difference(carried) | (gone.keys() - left.before.keys() if left.is_new else set())
     texts = newest_texts(ask, sorted(removed), READ_MESSAGES, READ_CHARS)
     kept = newest_texts(ask, [one for one in carried if one not in gone], READ_MESSAGES, READ_CHARS)
-    which = Filter(place.tenant, conversation=place.conversation)
-    after = turns(ask, which, place.turn, ANSWERS - 1, newest_first=False).listed
+    which = listings.Filter(place.tenant, conversation=place.conversation)
+    after = listings.turns(ask, which, place.turn, ANSWERS - 1, newest_first=False).listed
     answers = [
         one["text"]
         for turn in [key, *(listed["turn"] for listed in after)]
-        for one in messages_of_turn(ask, place.tenant, turn)
+        for one in listings.messages_of_turn(ask, place.tenant, turn)
         if one["is_answer"]
     ]
-    blocks = blocks_of_turn(ask, place.tenant, key)
+    blocks = listings.blocks_of_turn(ask, place.tenant, key)
     found = losses(
         [LostMessage(*row) for row in texts],
         "\n".join([*compacted, *(text for *_, text in kept)]),
@@ -162,7 +154,7 @@ def _losses(ask: Ask, tenant: str, key: str, compacted: Sequence[str], now: floa
         quoted_messages=len(quoted),
         kept_messages=len(seen_before),
         losses=listed,
-        summary="\n\n".join(stand_ins(ask, set(carried) - before)[0]),
+        summary="\n\n".join(listings.stand_ins(ask, set(carried) - before)[0]),
         compacted="\n\n".join(compacted),
         kept=_excerpts(ask, dict.fromkeys(seen_before, "")),
         cut=left.cut,

@@ -35,18 +35,7 @@ from palimpsest.memory.archive import Archive
 from palimpsest.settings.policy import ConsolidationPolicy
 from palimpsest.store.engine import Ask, Engine, nobody
 from palimpsest.store.engine.full_text import counted
-from palimpsest.store.knowledge.items import (
-    SEGMENT_MESSAGES,
-    UnreadConversation,
-    claim,
-    count_uses,
-    passages_in,
-    release,
-    unread,
-    vectors_of_messages,
-    waiting_conversations,
-    write_items,
-)
+from palimpsest.store.knowledge import items as store
 
 CHARS_PER_TOKEN = 4  # of English prose; budgets here are rough
 SEGMENT_CHARS = 1024 * CHARS_PER_TOKEN  # LightMem buffers 256 to 1,024 tokens before it writes
@@ -197,7 +186,7 @@ class ItemKeeper:
         written = 0
         while (writer := self._writer()) is not None:
             now = self._clock()
-            waiting = await self._database.ask(partial(waiting_conversations, now=now))
+            waiting = await self._database.ask(partial(store.waiting_conversations, now=now))
             complete = [one for one in waiting if may_be_open or self._is_complete(one, now, writer.short_term)]
             for one in complete:
                 is_over = may_be_open or _is_over(one, now, writer.short_term)
@@ -210,21 +199,21 @@ class ItemKeeper:
     async def count_uses(self) -> None:
         """Store which items led to what was recalled."""
         if used := self._take_used():
-            await self._database.transact(partial(count_uses, items=used, now=self._clock()), nobody)
+            await self._database.transact(partial(store.count_uses, items=used, now=self._clock()), nobody)
 
-    def _is_complete(self, waiting: UnreadConversation, now: float, buffer: ShortTerm | None) -> bool:
+    def _is_complete(self, waiting: store.UnreadConversation, now: float, buffer: ShortTerm | None) -> bool:
         tried = self._unfilled.get(waiting.conversation)
         least = SEGMENT_CHARS if buffer is None else buffer.least_chars if tried is None else tried + RETRY_CHARS
         return waiting.chars >= least or _is_over(waiting, now, buffer)
 
-    async def _write(self, writer: ItemWriter, waiting: UnreadConversation, is_over: bool) -> int:
+    async def _write(self, writer: ItemWriter, waiting: store.UnreadConversation, is_over: bool) -> int:
         """Write the next segment of a conversation, unless another process reads it."""
         conversation, now = waiting.conversation, self._clock()
-        mine = partial(claim, conversation=conversation, worker=self._worker, now=now, until=now + LEASE_SECONDS)
+        mine = partial(store.claim, conversation=conversation, worker=self._worker, now=now, until=now + LEASE_SECONDS)
         if not await self._database.transact(mine, nobody):
             return 0
         buffer = writer.short_term
-        segment = await self._database.ask(partial(unread, conversation=conversation))
+        segment = await self._database.ask(partial(store.unread, conversation=conversation))
         segment = segment if buffer else _first_segment(segment)
         if not segment:
             return 0
@@ -233,16 +222,18 @@ class ItemKeeper:
         if buffer is not None:
             vectors = await self._database.ask(partial(_turn_vectors, segment=segment, model=self._model))
             size = await asyncio.to_thread(buffer.filled, segment, statistics, vectors)
-            if not size and not is_over and len(segment) < SEGMENT_MESSAGES:
+            if not size and not is_over and len(segment) < store.SEGMENT_MESSAGES:
                 self._unfilled[conversation] = waiting.chars
-                await self._database.transact(partial(release, conversation=conversation, worker=self._worker), nobody)
+                await self._database.transact(
+                    partial(store.release, conversation=conversation, worker=self._worker), nobody
+                )
                 return 0
             self._unfilled.pop(conversation, None)
             segment = segment[:size] if size else segment
             vectors = None if vectors is None else vectors[: len(lightmem3.turns(segment))]
         items = await writer.write(segment, statistics, waiting.tenant_name, vectors)
         keep = partial(
-            write_items,
+            store.write_items,
             conversation=conversation,
             worker=self._worker,
             through=segment[-1].occurrence,
@@ -267,14 +258,14 @@ def _first_segment(messages: Sequence[SourceMessage]) -> list[SourceMessage]:
     return segment
 
 
-def _is_over(waiting: UnreadConversation, now: float, buffer: ShortTerm | None) -> bool:
+def _is_over(waiting: store.UnreadConversation, now: float, buffer: ShortTerm | None) -> bool:
     """Whether nothing was said for so long that a stretch is complete as it is."""
     return now - waiting.newest_at >= (IDLE_SECONDS if buffer is None else OVER_SECONDS)
 
 
 def _turn_vectors(ask: Ask, segment: Sequence[SourceMessage], model: str) -> Floats | None:
     """Unit vectors of the turns, (n, d), from those of their passages; None: some have none yet."""
-    held = vectors_of_messages(ask, [said.occurrence for said in segment], model) if model else {}
+    held = store.vectors_of_messages(ask, [said.occurrence for said in segment], model) if model else {}
     sums = []
     for turn in lightmem3.turns(segment):
         own = [held[segment[at].occurrence] for at in turn if segment[at].occurrence in held]
@@ -291,7 +282,7 @@ def _turn_vectors(ask: Ask, segment: Sequence[SourceMessage], model: str) -> Flo
 def _statistics(ask: Ask, tenant: int, segment: Sequence[SourceMessage]) -> TermStatistics:
     """How many of the tenant's passages hold each word of a segment, the segment included."""
     found = dict.fromkeys(term for said in segment for term in terms(said.text))
-    return TermStatistics(passages_in(ask, tenant), counted(ask, tenant, [*found]))
+    return TermStatistics(store.passages_in(ask, tenant), counted(ask, tenant, [*found]))
 
 
 def _tokens(text: str) -> int:
