@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import pytest
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.edge.access import Access
-from palimpsest.features.page.application import FORM_BYTES, LIVE_TURNS, application
-from palimpsest.features.page.views import VIEWS
+from palimpsest.features.page.application import FORM_BYTES, application
+from palimpsest.features.page.views import LIVE_TURNS, VIEWS
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 

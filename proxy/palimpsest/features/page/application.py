@@ -28,20 +28,18 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.edge.access import Caller
 from palimpsest.edge.admin.guard import Guard, UnknownPath
 from palimpsest.edge.admin.operation import PREFIX, Operation
-from palimpsest.edge.admin.paging import MAX_PAGE
 from palimpsest.edge.replies import json_reply
 from palimpsest.features.page.asking import Answer, Api
-from palimpsest.features.page.live import Feed
+from palimpsest.features.page.live import Feed, Turns
 from palimpsest.features.page.presentation import COMPACTIONS, FILTERS
 from palimpsest.features.page.sessions import SESSION_SECONDS, Sessions
-from palimpsest.features.page.views import ACTIONS, LIVE_TURNS, VIEWS, Action, View
+from palimpsest.features.page.views import ACTIONS, VIEWS, Action, View
 from palimpsest.memory.archive import Archive
 
 ROOT = "/memory"
 COOKIE = "palimpsest_page"
 HERE = Path(__file__).parent
 FORM_BYTES = 1 << 16  # the longest names and words to look for need a tenth
-COUNTED_PAGES = 10  # of turns that passed between two looks: more than pass in a second
 COMPACTIONS_SHOWN = 5  # of one conversation, the newest, with their losses: some 50 kB each; others have their own page
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
@@ -157,7 +155,7 @@ class PageApplication:
         if self._feed.is_full:
             return self._render(reader, "message.html", {"text": "As many pages are open as may be."}, 503)
 
-        turns = _LiveTurns(partial(self._ask, reader, "GET"), self._templates)
+        turns = Turns(partial(self._ask, reader, "GET"), self._templates)
         seen = request.headers.get("last-event-id") or request.query_params.get("since", "")
         events = self._feed.events(reader.caller.tenant if reader.caller else "", seen, turns)
         return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
@@ -246,43 +244,6 @@ class PageApplication:
         always = {"path": reader.request.url.path, "query": query, "is_signed_in": reader.caller is not None}
         text = self._templates.get_template(template).render(always | {"now": datetime.now(UTC)} | dict(values))
         return Response(text, status, HEADERS, "text/html")
-
-
-class _LiveTurns:
-    """The turns of the live stream, as the API lists them."""
-
-    def __init__(self, ask: Callable[..., Awaitable[Answer]], templates: Environment) -> None:
-        self._ask = ask
-        self._templates = templates
-
-    async def newest(self) -> tuple[Sequence[Mapping[str, Any]], str]:
-        """See `Turns`."""
-        return await self._page({"limit": LIVE_TURNS})
-
-    async def between(self, turn: str, cursor: str) -> int:
-        """See `Turns`; 0 where that turn was erased, and no more than it looks through."""
-        if (await self._ask("/turns/{turn}", {"turn": turn}, {})).status >= 400:
-            return 0
-        found = 0
-        for _ in range(COUNTED_PAGES):
-            listed, cursor = await self._page({"limit": str(MAX_PAGE), "cursor": cursor})
-            names = [one["turn"] for one in listed]
-            if turn in names or not cursor:
-                return found + (names.index(turn) if turn in names else 0)
-            found += len(names)
-        return found
-
-    async def _page(self, given: Mapping[str, str]) -> tuple[Sequence[Mapping[str, Any]], str]:
-        answer = await self._ask("/turns", {}, given)
-        return (answer.value["turns"], answer.value["next"] or "") if answer.status < 400 else ([], "")
-
-    def rows(self, turns: Sequence[Mapping[str, Any]]) -> str:
-        """See `Turns`."""
-        return self._templates.get_template("rows.html").render(turns=turns)
-
-    def missed(self, count: int) -> str:
-        """See `Turns`."""
-        return self._templates.get_template("missed.html").render(count=count) if count else ""
 
 
 @cache

@@ -8,31 +8,59 @@ which a browser sends when it comes back, from where to count on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
+
+from jinja2 import Environment
+
+from palimpsest.edge.admin.paging import MAX_PAGE
+from palimpsest.features.page.asking import Answer
+from palimpsest.features.page.views import LIVE_TURNS
 
 PERIOD_SECONDS = 1.0
 READERS = 40  # at once: each holds a connection
 STREAM_SECONDS = 4.0  # a stop of the proxy waits for open streams; a browser asks again
+COUNTED_PAGES = 10  # of turns that passed between two looks: more than pass in a second
 RETRY = b"retry: 1000\n\n"  # milliseconds until then
 
 
-class Turns(Protocol):
-    """The turns that one reader, and all with the same rights, may see."""
+class Turns:
+    """The turns that one reader, and all with the same rights, may see, as the API lists them."""
+
+    def __init__(self, ask: Callable[..., Awaitable[Answer]], templates: Environment) -> None:
+        self._ask = ask
+        self._templates = templates
 
     async def newest(self) -> tuple[Sequence[Mapping[str, Any]], str]:
         """So many as are shown, the newest first, and the cursor to those before."""
+        return await self._page({"limit": LIVE_TURNS})
 
     async def between(self, turn: str, cursor: str) -> int:
-        """How many turns behind a cursor are newer than this one."""
+        """How many turns behind a cursor are newer than this one, as far as is looked; 0 where it was erased."""
+        if (await self._ask("/turns/{turn}", {"turn": turn}, {})).status >= 400:
+            return 0
+        found = 0
+        for _ in range(COUNTED_PAGES):
+            listed, cursor = await self._page({"limit": str(MAX_PAGE), "cursor": cursor})
+            names = [one["turn"] for one in listed]
+            if turn in names or not cursor:
+                return found + (names.index(turn) if turn in names else 0)
+            found += len(names)
+        return found
+
+    async def _page(self, given: Mapping[str, str]) -> tuple[Sequence[Mapping[str, Any]], str]:
+        answer = await self._ask("/turns", {}, given)
+        return (answer.value["turns"], answer.value["next"] or "") if answer.status < 400 else ([], "")
 
     def rows(self, turns: Sequence[Mapping[str, Any]]) -> str:
         """These turns as HTML."""
+        return self._templates.get_template("rows.html").render(turns=turns)
 
     def missed(self, count: int) -> str:
         """That so many were not shown, as HTML; "" for none."""
+        return self._templates.get_template("missed.html").render(count=count) if count else ""
 
 
 @dataclass(slots=True)
