@@ -154,12 +154,18 @@ async def parse(operation: Operation[P], request: Request) -> P:
     return _validated(operation, lambda: operation.adapter.validate_strings(dict(query) | in_path))
 
 
-async def _json_object(request: Request) -> dict[str, Any]:
-    data = b""
+async def read_body(request: Request, most_bytes: int) -> bytes:
+    """The body of a request; refused where it is longer."""
+    data = bytearray()
     async for piece in request.stream():
         data += piece
-        if len(data) > MAX_BODY_BYTES:
-            raise Refused(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+        if len(data) > most_bytes:
+            raise Refused(413, f"the body is larger than {most_bytes} bytes")
+    return bytes(data)
+
+
+async def _json_object(request: Request) -> dict[str, Any]:
+    data = await read_body(request, MAX_BODY_BYTES)
     try:
         body = orjson.loads(data or b"{}")
     except orjson.JSONDecodeError:

@@ -15,13 +15,14 @@ from pydantic import Field
 from starlette.responses import Response
 
 from palimpsest import __version__
-from palimpsest.core.caller.credentials import NAMES, is_local
+from palimpsest.core.caller.credentials import NAMES
 from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Ending, Json, Note, RawHeaders, TooLong, frozen
 from palimpsest.domain.errors import CompactionRefused, WireError
 from palimpsest.domain.ports import Listener, Passage, Wire
+from palimpsest.edge.admin.guard import read_body
 from palimpsest.edge.admin.operation import Call, Nothing, Refused, Routes, operation
-from palimpsest.edge.admin.prepare_routes import NO_KEY
+from palimpsest.edge.admin.prepare_routes import demand_tenant
 from palimpsest.edge.open_turns import OpenTurn
 from palimpsest.wire.envelope import MEDIA_TYPE, difference, seal, unseal
 from palimpsest.wire.json_body import MAX_BODY_BYTES
@@ -66,7 +67,7 @@ class LinkRoutes(Routes):
 
     @operation("GET /link", "Tell whether this proxy may keep the memory of a proxy on another machine", in_turn=False)
     async def state(self, call: Call[Nothing]) -> LinkState:
-        _demand_tenant(call)
+        demand_tenant(call)
         return LinkState(call.caller.tenant, str(self._parts.policies.policy.memory.mode), __version__)
 
     @operation(
@@ -80,7 +81,7 @@ class LinkRoutes(Routes):
         in_turn=False,
     )
     async def prepare(self, call: Call[LinkedTurn]) -> Response:
-        _demand_tenant(call)
+        demand_tenant(call)
         turn = call.asked.turn
         head, rest = await _envelope(call)
         asked = _request(call, head, rest)
@@ -112,7 +113,7 @@ class LinkRoutes(Routes):
         in_turn=False,
     )
     async def take(self, call: Call[LinkedTurn]) -> LinkedTurn:
-        _demand_tenant(call)
+        demand_tenant(call)
         turn = call.asked.turn
         head, rest = await _envelope(call)
         try:
@@ -151,19 +152,10 @@ class LinkRoutes(Routes):
         return prepared.listen
 
 
-def _demand_tenant(call: Call[Any]) -> None:
-    if not call.caller.tenant and not is_local(call.request.scope["headers"]):
-        raise Refused(403, NO_KEY)
-
-
 async def _envelope(call: Call[Any]) -> tuple[dict[str, Any], bytes]:
-    data = bytearray()
-    async for piece in call.request.stream():
-        data += piece
-        if len(data) > MOST_BYTES:
-            raise Refused(413, f"the body is larger than {MOST_BYTES} bytes")
+    data = await read_body(call.request, MOST_BYTES)
     try:
-        return unseal(bytes(data))
+        return unseal(data)
     except WireError as wrong:
         raise Refused(400, str(wrong)) from wrong
 

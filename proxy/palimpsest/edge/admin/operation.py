@@ -10,12 +10,12 @@ object where the operation has a body. The reply is a dataclass too. Describe ea
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, make_dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from starlette.requests import Request
 
 from palimpsest.core.caller.proxy_keys import ProxyKeys
@@ -27,11 +27,6 @@ from palimpsest.edge.open_turns import OpenTurns
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.operation.policy_reload import PolicyReload
 from palimpsest.store.knowledge.added_facts import KeyOf
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pydantic import TypeAdapter
 
 P = TypeVar("P")
 Run = TypeVar("Run", bound=Callable[..., Any])
@@ -112,8 +107,6 @@ class Operation(Generic[P]):
     @cached_property
     def adapter(self) -> TypeAdapter[P]:
         """The parser of parameters, built when it is first needed: all of them would delay the start."""
-        from pydantic import TypeAdapter
-
         return TypeAdapter(self.asks)
 
 

@@ -62,9 +62,8 @@ class PrepareRoutes(Routes):
 
     @operation("POST /prepare", "Add memory to a request without forwarding it", in_turn=False)
     async def prepare(self, call: Call[Preparation]) -> PreparedRequest:
+        demand_tenant(call)
         headers = call.request.scope["headers"]
-        if not call.caller.tenant and not is_local(headers):
-            raise Refused(403, NO_KEY)
         wire = wire_of("POST", f"/v1/{call.asked.api}")
         assert wire is not None
         body = orjson.dumps(call.asked.request)
@@ -88,3 +87,9 @@ class PrepareRoutes(Routes):
         ):
             raise Refused(404, NOT_OPEN)
         return AcceptedAnswer(call.asked.turn)
+
+
+def demand_tenant(call: Call[Any]) -> None:
+    """Refuse a call that names no tenant, and does not come from this machine."""
+    if not call.caller.tenant and not is_local(call.request.scope["headers"]):
+        raise Refused(403, NO_KEY)
