@@ -262,7 +262,7 @@ class Pipeline:
 
     def _off(self, arrival: Arrival) -> Note:
         """Why memory is off for a request."""
-        is_unknown = is_unknown_mode(arrival.named) and self._policy.memory.mode is not Mode.OFF
+        is_unknown = is_unknown_mode(arrival.request.named) and self._policy.memory.mode is not Mode.OFF
         return Note.UNKNOWN_MODE if is_unknown else Note.OFF
 
     def _attempt(self, arrival: Arrival, arrived: float | None, turn: str, items: WrittenOut | None) -> Attempt:
@@ -283,7 +283,7 @@ class Pipeline:
             return await self._by_deadline(attempt)
         from palimpsest.memory.recording.memory_spans import search_span, tell_search
 
-        attempt.traceparent = attempt.arrival.named.get(TRACEPARENT.decode(), "")
+        attempt.traceparent = attempt.arrival.request.named.get(TRACEPARENT.decode(), "")
         span = search_span(self._tracer, attempt.traceparent)
         try:
             prepared = await self._by_deadline(attempt)
@@ -321,7 +321,7 @@ class Pipeline:
         """Whether a body looks longer than its model's window: forwarded as it is, it would be refused."""
         arrival = attempt.arrival
         model = await self._named_model(arrival)
-        upstream = self._windows.upstream_of(model, arrival.wire, arrival.headers)
+        upstream = self._windows.upstream_of(model, arrival.wire, arrival.request.headers)
         return len(arrival.body) > LEAST_BYTES_PER_TOKEN * self._windows.window_tokens(upstream, model)
 
     async def _too_late(self, attempt: Attempt, running: asyncio.Task[Prepared]) -> Prepared:
@@ -414,7 +414,7 @@ class Pipeline:
             id=attempt.turn_id,
             upstream=upstream,
             created_at=attempt.created_at,
-            request=arrival.named.get(REQUEST_HEADER.decode(), ""),
+            request=arrival.request.named.get(REQUEST_HEADER.decode(), ""),
             traceparent=attempt.traceparent,
             stages_ms=stages_ms,
         )
@@ -565,12 +565,12 @@ class Pipeline:
         """A request that was read, with all that is known before anything is looked up; and its upstream."""
         reading, speaker, follows = read
         model = reading.chat.model
-        upstream = self._windows.upstream_of(model, arrival.wire, arrival.headers)
+        upstream = self._windows.upstream_of(model, arrival.wire, arrival.request.headers)
         request = Request(
             reading,
             speaker,
             self._windows.window_tokens(upstream, model),
-            user_agent=arrival.named.get("user-agent", ""),
+            user_agent=arrival.request.named.get("user-agent", ""),
             follows=follows,
             compacted=compacted,
             new_id=secrets.token_hex(8),

@@ -21,7 +21,7 @@ from palimpsest.domain.ports import Retriever
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.embedding.embedder import LocalEmbedder
 from palimpsest.memory.erasure.forgetting import Forgetting
-from palimpsest.memory.extension import CandidateSelector, Extension, ExtensionSource, QueryPlanner
+from palimpsest.memory.extension import Extension, ExtensionSource
 from palimpsest.memory.recall.assisted import AssistedRecall
 from palimpsest.memory.recall.trails import Trails
 from palimpsest.settings.policy import Policy
@@ -99,16 +99,6 @@ class Commands:
         wants = assistance is not None and assistance.extends(policy)
         self._assistance = assistance.extension(self) if assistance and wants else Extension()  # type: ignore[arg-type]
 
-    @property
-    def planner(self) -> QueryPlanner | None:
-        """The planner of look-ups; None: none."""
-        return self._assistance.planner
-
-    @property
-    def selector(self) -> CandidateSelector | None:
-        """The selector that orders candidates; None: none."""
-        return self._assistance.selector
-
     async def recall(self) -> AssistedRecall:
         """Recall as requests have it, with all that it needs loaded."""
         await self.embedder.warm()
@@ -118,7 +108,7 @@ class Commands:
 
     def assist(self, recall: Retriever) -> AssistedRecall:
         """A recall with planner and selector in front of and behind it."""
-        return AssistedRecall(recall, self, lambda: self.policy.memory.deadline_ms / 1000)
+        return AssistedRecall(recall, self._assistance, lambda: self.policy.memory.deadline_ms / 1000)
 
     async def explain(self, named: str | None, number: int | None) -> Explanation:
         """Look up one turn, by its id or a request's, or by conversation and number from 1; None: the newest."""

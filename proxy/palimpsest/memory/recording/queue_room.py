@@ -28,15 +28,10 @@ class QueueRoom:
         self.turns = 0  # that wait or are being written
         self._limits = limits
         self._counts = counts
-        self._bytes = 0  # of memory that is taken by what waits or is being written
+        self.bytes = 0  # of memory that is taken by what waits or is being written
         self._open_bytes = 0  # of answers that go on
         self._late_turns = self._late_bytes = 0  # of requests that are still being read
         self._spooled_turns = self._kept_turns = 0
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that what waits to be written takes in memory."""
-        return self._bytes
 
     def has_turn(self, size_bytes: int) -> bool:
         """Whether there is room for one more turn."""
@@ -85,7 +80,7 @@ class QueueRoom:
     @property
     def is_half_empty(self) -> bool:
         """Whether at most half of the room is taken."""
-        return 2 * self.turns <= self._limits.queue_turns and 2 * self._bytes <= self._limits.queue_bytes
+        return 2 * self.turns <= self._limits.queue_turns and 2 * self.bytes <= self._limits.queue_bytes
 
     def reserve_unchecked(self, turns: int, size_bytes: int) -> None:
         """Reserve room for what comes back from the spool, whether there is so much or not."""
@@ -112,11 +107,11 @@ class QueueRoom:
         self._open_bytes -= count
 
     def _fits(self, size_bytes: int) -> bool:
-        return self._bytes + size_bytes <= self._limits.queue_bytes
+        return self.bytes + size_bytes <= self._limits.queue_bytes
 
     def _change(self, turns: int, size_bytes: int) -> None:
         self.turns += turns
-        self._bytes += size_bytes
+        self.bytes += size_bytes
         self._set_gauge()
 
     def _change_late(self, turns: int, size_bytes: int) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from palimpsest.core.caller.admission import mode_of
 from palimpsest.core.caller.credentials import forwarded_secrets, is_nameless
 from palimpsest.core.caller.identity import tenant_of
-from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.conversation import Rules
-from palimpsest.domain import Mode, RawHeaders, frozen
+from palimpsest.domain import Mode, frozen
 from palimpsest.domain.ports import Wire
 
 
@@ -24,21 +21,8 @@ class Arrival:
     mode: Mode
 
     @property
-    def headers(self) -> RawHeaders:
-        return self.request.headers
-
-    @property
-    def named(self) -> Mapping[str, str]:
-        """Lower-case names of headers to their values."""
-        return self.request.named
-
-    @property
     def body(self) -> bytes:
         return self.request.body or b""
-
-    @property
-    def key(self) -> Key | None:
-        return self.request.key
 
 
 def arrival_of(request: ReceivedRequest, wire: Wire, rules: Rules, tenant: str = "") -> Arrival:

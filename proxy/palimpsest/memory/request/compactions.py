@@ -163,7 +163,7 @@ class Compactions:
         """
         texts: dict[str, str] = {}
         blocks: list[Block] = []
-        body, wire, tenant, key = arrival.body, arrival.wire, arrival.tenant, arrival.key
+        body, wire, tenant, key = arrival.body, arrival.wire, arrival.tenant, arrival.request.key
         for item in await self._work.run(len(body), own_compaction.items_of, body, wire):
             named = unseal(item.reference, self._clock(), self._rules.key(tenant))
             try:

@@ -67,17 +67,12 @@ class RecentReadings:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._erasures = 0
+        self.erasures = 0  # rises with every `forget`: what was begun before must not be remembered
         self._openings: OrderedDict[_Opening, list[RecentReading]] = OrderedDict()  # newest last, both
 
     def __repr__(self) -> str:
         count = sum(map(len, self._openings.values()))
         return f"<RecentReadings [{count} requests, {self._bytes} bytes]>"
-
-    @property
-    def erasures(self) -> int:
-        """Rises with every `forget`: what was begun before must not be remembered."""
-        return self._erasures
 
     def find(self, tenant: str, wire: Wire, body: bytes) -> tuple[RecentReading | None, int, bool]:
         """
@@ -125,7 +120,7 @@ class RecentReadings:
 
     def forget(self) -> None:
         """Drop everything."""
-        self._erasures += 1
+        self.erasures += 1
         self._openings.clear()
         self._bytes = 0
 

@@ -90,7 +90,7 @@ class RequestReader:
         body, wire, tenant = arrival.body, arrival.wire, arrival.tenant
         if len(body) > MAX_BODY_BYTES:
             return UntouchedRequest(Note.TOO_LARGE)
-        rules, credentials = self._rules, forwarded_secrets(arrival.headers)
+        rules, credentials = self._rules, forwarded_secrets(arrival.request.headers)
         if tenant in rules.off_for:
             return UntouchedRequest(Note.DISABLED)
         before, same, does_repeat = self._recent.find(tenant, wire, body) if tenant else (None, 0, False)
@@ -105,8 +105,8 @@ class RequestReader:
         if len(chat.messages) > MAX_MESSAGES:
             return UntouchedRequest(Note.TOO_LARGE, chat.model)
         tenants, secret = rules.policy.tenants, rules.secret
-        whose = (rules.signals, tenants, secret, arrival.key, tenant)
-        speaker = identify(arrival.named, credentials, chat.raw, *whose)
+        whose = (rules.signals, tenants, secret, arrival.request.key, tenant)
+        speaker = identify(arrival.request.named, credentials, chat.raw, *whose)
         if speaker.user or speaker.scope:
             speaker = replace(speaker, user=rules.stored_name(speaker.user), scope=rules.stored_name(speaker.scope))
         if not tenant:
