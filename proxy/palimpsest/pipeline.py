@@ -9,12 +9,11 @@ archived when it ends.
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -172,7 +171,7 @@ class Pipeline:
         prepared = self._counted_by_note(await self._with_memory(arrival, arrived, turn, items))
         if items is None:
             return prepared
-        without = prepared.without and functools.partial(_written_out, items, prepared.without)
+        without = prepared.without and partial(_written_out, items, prepared.without)
         return replace(prepared, body=items.in_place(prepared.body), bare=items.in_place(body), without=without)
 
     async def _items(self, arrival: Arrival) -> WrittenOut | None:
@@ -222,7 +221,7 @@ class Pipeline:
         if attempt.turn is None:
             return None
         self._archivist.note(attempt.turn)
-        return functools.partial(self._archivist.listen, attempt.turn, passage.wire)
+        return partial(self._archivist.listen, attempt.turn, passage.wire)
 
     def _begin(self, remembering: Coroutine[None, None, Prepared]) -> asyncio.Task[Prepared]:
         """A task that `settle` waits for, and that is traffic while it runs."""
@@ -343,7 +342,7 @@ class Pipeline:
             return untouched(body, note, model)
         if not running.done():
             self._unread.add(attempt.late, body)
-        listen = functools.partial(self._archivist.listen, attempt.late, arrival.wire)
+        listen = partial(self._archivist.listen, attempt.late, arrival.wire)
         fields: LogFields = {"turn": attempt.turn_id, "note": note.value}
         return Prepared(body, undecided_headers(note, attempt.turn_id), model, listen, fields)
 
@@ -409,7 +408,7 @@ class Pipeline:
         arrival = attempt.arrival
         if arrival.mode is not Mode.ON:
             return None
-        diff = functools.partial(
+        diff = partial(
             turn_of,
             id=attempt.turn_id,
             upstream=upstream,
@@ -444,7 +443,7 @@ class Pipeline:
         if len(self._lacking) >= MAX_LACKING:
             del self._lacking[next(iter(self._lacking))]
         self._lacking[decision.diagnosis.speaker.tenant, sent.upstream] = self._clock()
-        listen = functools.partial(self._archivist.listen, answered.turn, sent.wire)
+        listen = partial(self._archivist.listen, answered.turn, sent.wire)
         return replace(prepared(b"", decision, answered.turn, decision.note, listen), answer=answered.answer)
 
     async def _compaction(
@@ -490,10 +489,10 @@ class Pipeline:
             count_overflow(decision, self._metrics)
             sent = SentRequest(request, decision, arrival.wire, upstream, turn, has_changed=body != arrival.body)
             if sent.has_changed or self._policy.overflow != "forward":
-                without = functools.partial(self._without, sent)
+                without = partial(self._without, sent)
             if may_compact(arrival.body, arrival.wire):
-                compacts = functools.partial(self._compacts, sent)
-        listen = functools.partial(self._archivist.listen, turn, arrival.wire) if turn else None
+                compacts = partial(self._compacts, sent)
+        listen = partial(self._archivist.listen, turn, arrival.wire) if turn else None
         forwarded = prepared(body, decision, turn, note, listen, without)
         if answered is None:
             return replace(forwarded, compacts=compacts)

@@ -8,9 +8,9 @@ writes no line.
 from __future__ import annotations
 
 import asyncio
-import functools
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
+from functools import partial
 from typing import Any, Self
 
 import structlog
@@ -138,7 +138,7 @@ class ViaLitellm:
                 f"upstream {upstream.name!r} is a LiteLLM model: it serves POST {', '.join(self._bridges)}; "
                 f"it does not serve {method} {path}"
             )
-        refusal = functools.partial(_refusal, refusal_of(path, headers))
+        refusal = partial(_refusal, refusal_of(path, headers))
         try:
             whole = body if isinstance(body, bytes) else b"".join([data async for data in body])
             raw = await self._thread.run(_read(whole, headers))
@@ -188,7 +188,7 @@ class ViaLitellm:
             "/v1/chat/completions": Bridge("messages", CHAT_FIELDS, ask_chat),
             "/v1/responses": Bridge("input", RESPONSES_FIELDS, ask_responses, responses_broken),
             "/v1/messages": Bridge(
-                "messages", MESSAGES_FIELDS, functools.partial(ask_messages, library.adapter, self._supported)
+                "messages", MESSAGES_FIELDS, partial(ask_messages, library.adapter, self._supported)
             ),
         }
 

@@ -8,10 +8,10 @@ where somebody asks for it. A message that the extractor fails at is set aside a
 from __future__ import annotations
 
 import asyncio
-import functools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 
 import structlog
@@ -55,7 +55,7 @@ class FactExtraction:
         version: int = VERSION,
     ) -> None:
         self._database = database
-        self._key_of = functools.partial(tenant_key, secret)
+        self._key_of = partial(tenant_key, secret)
         self._counts = counts
         self._clock = clock
         self._extract = extract
@@ -99,19 +99,19 @@ class FactExtraction:
             return False
         now_ms = int(self._clock() * 1000)
         until_ms = now_ms + int(LEASE_SECONDS * 1000) + random.randrange(1000)
-        claim = functools.partial(store.claim, now_ms=now_ms, until_ms=until_ms)
+        claim = partial(store.claim, now_ms=now_ms, until_ms=until_ms)
         claimed: Claim | None = await self._database.transact(claim)
         if claimed is None:
             return False
         started = perf_counter()
-        read = await self._database.ask(functools.partial(store.sources, claimed=claimed))
+        read = await self._database.ask(partial(store.sources, claimed=claimed))
         found, broken = await asyncio.to_thread(self._extracted, read)
         found |= await self._without_parts(read, found)
         for reason in broken.values():
             self.has_set_aside = True
             self._counts.fault("quarantine")
             log.error("the facts of a message cannot be extracted; it is set aside", reason=reason)
-        save = functools.partial(
+        save = partial(
             store.save,
             claimed=claimed,
             read=read,
@@ -132,7 +132,7 @@ class FactExtraction:
         kept: dict[int, Sequence[FactProposal]] = {}
         for source in read:
             if any(one.category in OWN for one in found.get(source.occurrence, ())):
-                texts = functools.partial(store.earlier_texts, source=source)
+                texts = partial(store.earlier_texts, source=source)
                 if is_played(await self._database.ask(texts)):
                     kept[source.occurrence] = [one for one in found[source.occurrence] if one.category not in OWN]
         return kept
@@ -140,7 +140,7 @@ class FactExtraction:
     async def _begin(self) -> None:
         """Start over once in a process if the extractor is another version than the last one."""
         if not self._has_begun:
-            if await self._database.transact(functools.partial(store.begin, version=self._version)):
+            if await self._database.transact(partial(store.begin, version=self._version)):
                 log.info("facts are made again by another version of the extractor", version=self._version)
             self._has_begun = True
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from palimpsest.core.archive.chunking import query_terms, terms
@@ -54,13 +54,13 @@ class Facts:
         """Facts, the newest first, behind that of a place (`place_of`); zeros for the first page."""
         wanted = replace(wanted, reach=self._reach)
         return await self._database.ask(
-            functools.partial(list_facts, wanted=wanted, now=self._clock(), limit=limit, after=after), wanted.tenant
+            partial(list_facts, wanted=wanted, now=self._clock(), limit=limit, after=after), wanted.tenant
         )
 
     async def by_id(self, tenant: str, id: str) -> Fact | None:
         """The fact of this id, however often it was stated; None: there is none."""
         same = await self._database.ask(
-            functools.partial(added_facts.equal_facts, tenant=tenant, id=id, reach=self._reach), tenant
+            partial(added_facts.equal_facts, tenant=tenant, id=id, reach=self._reach), tenant
         )
         ids = tuple(one.public for one in same)
         found = await self.list_facts(FactFilter(tenant, ids=ids, has_history=True), 1) if ids else []
@@ -68,7 +68,7 @@ class Facts:
 
     async def by_id_of_any_tenant(self, id: str, tenant: str = "") -> Fact | None:
         """The fact of this id, of a tenant or the only one that has it (else `PolicyError`); None: there is none."""
-        tenants = [tenant] if tenant else await self._database.ask(functools.partial(added_facts.tenants_of, id=id))
+        tenants = [tenant] if tenant else await self._database.ask(partial(added_facts.tenants_of, id=id))
         if len(tenants) > 1:
             raise PolicyError(f"tenant: required, because several have {id}: {', '.join(tenants)}")
         return await self.by_id(tenants[0], id) if tenants else None
@@ -83,9 +83,7 @@ class Facts:
             pattern: words; or with * a part of "subject slot value"; "": everything.
         """
         glob = as_glob(pattern)
-        look = functools.partial(
-            current, whose=whose, now=self._clock(), limit=SEARCHED, pattern=glob, category=category
-        )
+        look = partial(current, whose=whose, now=self._clock(), limit=SEARCHED, pattern=glob, category=category)
         facts = await self._database.ask(look, whose.tenant)
         return (facts if glob else _by_shared_words(facts, pattern))[:limit]
 
@@ -99,8 +97,8 @@ class Facts:
         if not self._policy().facts.is_on:
             raise PolicyError(OFF)
         added = await self._read(fact)
-        key_of = functools.partial(tenant_key, self._secret)
-        (id,) = await self._database.transact(functools.partial(added_facts.add_facts, facts=[added], key_of=key_of))
+        key_of = partial(tenant_key, self._secret)
+        (id,) = await self._database.transact(partial(added_facts.add_facts, facts=[added], key_of=key_of))
         found = await self.by_id(fact.tenant, id)
         if found is None:
             raise PolicyError("the fact was lost at once, because somebody was erasing; add it again")
@@ -113,14 +111,12 @@ class Facts:
         The messages stay: `forgetting` erases those.
         """
         key = tenant_key(self._secret, tenant)
-        step = functools.partial(
-            added_facts.forget, tenant=tenant, id=id, reach=self._reach, key=key, now=self._clock()
-        )
+        step = partial(added_facts.forget, tenant=tenant, id=id, reach=self._reach, key=key, now=self._clock())
         return await self._database.transact(step)
 
     async def pin(self, tenant: str, id: str, is_pinned: bool) -> bool:
         """Pin or unpin a fact; False: there is none with this id."""
-        step = functools.partial(added_facts.pin, tenant=tenant, id=id, reach=self._reach, is_pinned=is_pinned)
+        step = partial(added_facts.pin, tenant=tenant, id=id, reach=self._reach, is_pinned=is_pinned)
         return await self._database.transact(step)
 
     async def start_over(self) -> None:

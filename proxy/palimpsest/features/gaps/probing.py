@@ -11,11 +11,11 @@ Source: WhenLoss (arXiv 2605.24579), section 3, over a live archive and without 
 from __future__ import annotations
 
 import asyncio
-import functools
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from time import monotonic
 
 import structlog
@@ -182,7 +182,7 @@ class Prober:
     async def _round(self, count: int, counts: Counts) -> None:
         """Make probes of one scope, store what became of each, and set the metrics."""
         async for stage in self._stages(count):
-            await self._database.transact(functools.partial(probes.save, at=self._clock(), stage=stage), nobody)
+            await self._database.transact(partial(probes.save, at=self._clock(), stage=stage), nobody)
             counts.add("probes", 1, stage)
             found = await self.live()
             counts.gauge("gap", found.write, "write")
@@ -190,7 +190,7 @@ class Prober:
 
     async def _stages(self, count: int, is_large: bool = False) -> AsyncIterator[ProbeStage]:
         """Draw probes of one scope, and yield at which stage each gets lost; of a large scope only if asked to."""
-        chosen = await self._database.ask(functools.partial(self._draw, count=count))
+        chosen = await self._database.ask(partial(self._draw, count=count))
         tables = self._tables
         if chosen.scope is not None and not tables.holds(chosen.scope):
             if chosen.passages >= LARGE_PASSAGES and not is_large:

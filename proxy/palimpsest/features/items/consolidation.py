@@ -9,9 +9,9 @@ to do writes nothing. Every action is logged and can be taken back. The journal 
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import structlog
@@ -153,23 +153,23 @@ class Consolidator:
     async def undo(self, key: str, tenant: str = "") -> Json | None:
         """Undo a run, of this tenant or with "" anybody's; None: there is no such run, or it was undone before."""
         await self._database.open()
-        step = functools.partial(consolidations.undo, key=key, tenant=tenant, at=self._clock())
+        step = partial(consolidations.undo, key=key, tenant=tenant, at=self._clock())
         count = await self._database.transact(step)
         return None if count is None else {"run": key, **count}
 
     async def size(self, key: str, tenant: str = "") -> int:
         """How many changes of a run can be undone; arguments as of `undo`."""
         await self._database.open()
-        return await self._database.ask(functools.partial(consolidations.size, key=key, tenant=tenant))
+        return await self._database.ask(partial(consolidations.size, key=key, tenant=tenant))
 
     async def runs(self, tenant: str = "", limit: int = 20) -> list[Json]:
         """The newest runs that changed something; see `consolidations.runs`."""
         await self._database.open()
-        return await self._database.ask(functools.partial(consolidations.runs, tenant=tenant, limit=limit))
+        return await self._database.ask(partial(consolidations.runs, tenant=tenant, limit=limit))
 
     async def _consolidate(self, selection: ItemSelection, outcome: Outcome, dry_run: bool) -> None:
         """Consolidate each selected group, keep users within capacity, and relate items."""
-        every = await self._database.ask(functools.partial(groups, is_shared=self._is_shared()))
+        every = await self._database.ask(partial(groups, is_shared=self._is_shared()))
         meant = [group for group in every if selection.includes(group)]
         for group in meant:
             await self._queues(group, outcome, dry_run)
@@ -182,7 +182,7 @@ class Consolidator:
 
     async def _queues(self, group: Group, outcome: Outcome, dry_run: bool) -> None:
         """Judge the update queues of a group, oldest item first, and merge or replace items."""
-        items = await self._database.ask(functools.partial(items_of, group=group))
+        items = await self._database.ask(partial(items_of, group=group))
         newest = max((item.id for item in items), default=0)
         outcome.items += len(items)
         if all(item.judged >= newest for item in items):
@@ -265,8 +265,8 @@ class Consolidator:
     async def _clean(self, outcome: Outcome) -> None:
         """Remove items that were evicted so long ago that nobody will take them back."""
         before = self._clock() - SPENT_SECONDS
-        spent = functools.partial(consolidations.forget_spent, before=before, limit=SPENT_ITEMS)
-        while await self._database.ask(functools.partial(consolidations.has_spent, before=before)):
+        spent = partial(consolidations.forget_spent, before=before, limit=SPENT_ITEMS)
+        while await self._database.ask(partial(consolidations.has_spent, before=before)):
             outcome.spent += await self._batches.transact(spent)
 
     async def _vectors(self, items: Sequence[StoredItem], entries: Sequence[Entry], dry_run: bool) -> Floats:
@@ -275,7 +275,7 @@ class Consolidator:
             return np.array([word_vector(entry) for entry in entries])
         known = dict(
             await self._database.ask(
-                functools.partial(vectors_of_items, items=[item.id for item in items], model=self._embedder.name)
+                partial(vectors_of_items, items=[item.id for item in items], model=self._embedder.name)
             )
         )
         lacking = [item for item in items if item.id not in known]
@@ -285,9 +285,7 @@ class Consolidator:
             made: dict[int, Vectors] = {item.id: v for item, v in zip(some, vectors, strict=True)}
             known |= made
             if not dry_run:
-                await self._batches.transact(
-                    functools.partial(save_item_vectors, model=self._embedder.name, vectors=made)
-                )
+                await self._batches.transact(partial(save_item_vectors, model=self._embedder.name, vectors=made))
         return np.array([known[item.id] for item in items])
 
     async def _commit(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import random
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from palimpsest.domain import Json
@@ -100,7 +100,7 @@ class Batches:
 
     async def undone(self, items: Sequence[StoredItem]) -> frozenset[tuple[int, int]]:
         """Pairs of an item and its replacement (0: none) from undone runs; they are not merged again."""
-        look = functools.partial(consolidations.undone_pairs, items=[item.id for item in items])
+        look = partial(consolidations.undone_pairs, items=[item.id for item in items])
         return await self._database.ask(look)
 
     async def hold(self) -> bool:
@@ -114,7 +114,7 @@ class Batches:
         until_ms = now_ms + int(LOCK_SECONDS * 1000) + random.randrange(1000)
         if self._held_until_ms - now_ms > LOCK_SECONDS * 500:  # more than half of it is left
             return True
-        step = functools.partial(lease, name=LOCK, mine=self._held_until_ms, now_ms=now_ms, until_ms=until_ms)
+        step = partial(lease, name=LOCK, mine=self._held_until_ms, now_ms=now_ms, until_ms=until_ms)
         is_mine = await self._database.transact(step, nobody)
         self._held_until_ms = until_ms if is_mine else 0
         return is_mine
@@ -122,4 +122,4 @@ class Batches:
     async def release(self) -> None:
         """Release the lock, so that another process may consolidate."""
         mine, self._held_until_ms = self._held_until_ms, 0
-        await self._database.transact(functools.partial(release, name=LOCK, mine=mine), nobody)
+        await self._database.transact(partial(release, name=LOCK, mine=mine), nobody)

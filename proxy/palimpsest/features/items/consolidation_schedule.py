@@ -7,9 +7,9 @@ Every process keeps it; whichever comes first does the work, and the others find
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 import structlog
 
@@ -76,7 +76,7 @@ class Schedule:
 
     async def _were_said(self, turns: int) -> bool:
         """Whether so many turns were written since the last run, or since the start."""
-        count, newest = await self._database.ask(functools.partial(turns_after, id=self._turn or 0))
+        count, newest = await self._database.ask(partial(turns_after, id=self._turn or 0))
         if self._turn is not None and count < turns:
             return False
         is_first, self._turn = self._turn is None, newest

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from palimpsest.core.consolidation import relations
 from palimpsest.core.consolidation.relations import Edge, names_of
@@ -29,12 +29,12 @@ class Relater:
 
     async def relate(self, group: Group, outcome: Outcome, dry_run: bool) -> None:
         """Take relations from the items of a group, where one of them was not read yet."""
-        items = await self._database.ask(functools.partial(items_of, group=group))
+        items = await self._database.ask(partial(items_of, group=group))
         if all(item.related >= relations.VERSION for item in items):
             return
-        people = await self._database.ask(functools.partial(_people, tenant=group.tenant))
+        people = await self._database.ask(partial(_people, tenant=group.tenant))
         kept_apart = {item for item, heir in await self._batches.undone(items) if not heir}
-        stored = await self._database.ask(functools.partial(graph.edges_of_items, items=[item.id for item in items]))
+        stored = await self._database.ask(partial(graph.edges_of_items, items=[item.id for item in items]))
         found = await asyncio.to_thread(_relations, items, people)
         found = {item: edges for item, edges in found.items() if item not in kept_apart}
         unread = [item for item in items if item.related < relations.VERSION and item.id not in kept_apart]
@@ -61,9 +61,9 @@ class Relater:
 
             await self._batches.transact(work, group.tenant_name)
         if any(edges - whole[item] for item, edges in stored.items()):
-            await self._batches.transact(functools.partial(graph.forget_unused, tenant=group.tenant), group.tenant_name)
+            await self._batches.transact(partial(graph.forget_unused, tenant=group.tenant), group.tenant_name)
         new = [item.id for item in items if item.related < relations.VERSION]
-        mark = functools.partial(mark_related, items=new, version=relations.VERSION)
+        mark = partial(mark_related, items=new, version=relations.VERSION)
         await self._batches.transact(mark, group.tenant_name)
 
     async def _by_model(

@@ -8,9 +8,9 @@ and a turn that is stored is passed over: an import that was cut off is taken up
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import structlog
 
@@ -137,22 +137,20 @@ class Importing:
     async def import_facts(self, facts: Sequence[Fact], into: Destination) -> int:
         """Write added facts from another installation, but those forgotten here; returns how many are stored."""
         moved = [self._fact(fact, into) for fact in facts]
-        key_of = functools.partial(tenant_key, self._secret)
+        key_of = partial(tenant_key, self._secret)
         stored = 0
         for start in range(0, len(moved), BATCH_TURNS):
             batch = moved[start : start + BATCH_TURNS]
-            stored += sum(
-                map(bool, await self._database.transact(functools.partial(add_facts, facts=batch, key_of=key_of)))
-            )
+            stored += sum(map(bool, await self._database.transact(partial(add_facts, facts=batch, key_of=key_of))))
         return stored
 
     async def import_forgotten(self, facts: Sequence[ForgottenFact], into: Destination, now: float) -> int:
         """Forget facts that were forgotten elsewhere, if their messages are stored; returns how many."""
         moved = [_moved_place(fact, into) for fact in facts]
-        key_of = functools.partial(tenant_key, self._secret)
+        key_of = partial(tenant_key, self._secret)
         kept = 0
         for start in range(0, len(moved), BATCH_TURNS):
-            step = functools.partial(forget_again, facts=moved[start : start + BATCH_TURNS], key_of=key_of, now=now)
+            step = partial(forget_again, facts=moved[start : start + BATCH_TURNS], key_of=key_of, now=now)
             kept += await self._database.transact(step)
         return kept
 

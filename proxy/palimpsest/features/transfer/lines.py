@@ -6,10 +6,10 @@ A field with its default is left out, and the fields stand in one order, so that
 
 from __future__ import annotations
 
-import functools
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import MISSING, Field
 from enum import Enum
+from functools import partial
 from typing import Any, TypeGuard, TypeVar, get_type_hints
 
 import orjson
@@ -316,7 +316,7 @@ async def export(database: Engine, selection: Selection, key_of: KeyOf) -> Async
         yield b"".join(map(to_line, page))
     last = 0
     while True:
-        look = functools.partial(forgotten, selection=selection, after=last, key_of=key_of)
+        look = partial(forgotten, selection=selection, after=last, key_of=key_of)
         last, facts = await database.ask(look)
         if not last:
             break
@@ -324,6 +324,6 @@ async def export(database: Engine, selection: Selection, key_of: KeyOf) -> Async
             yield b"".join(map(forgotten_to_line, facts))
     if selection.conversation:
         return
-    while rows := await database.ask(functools.partial(added_facts, selection=selection, after=last)):
+    while rows := await database.ask(partial(added_facts, selection=selection, after=last)):
         last = rows[-1][0]
         yield b"".join(fact_to_line(fact) for _, fact in rows)

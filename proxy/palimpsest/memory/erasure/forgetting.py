@@ -9,11 +9,11 @@ words stand in both; and in the end the files are searched. Other processes see 
 from __future__ import annotations
 
 import asyncio
-import functools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -88,8 +88,8 @@ class Forgetting:
                 return None
             planned = await self._selection.count_rows(selected.plans)
             erased = Erased()
-            mark = functools.partial(self._mark, selected.target, erased)
-            erase = functools.partial(self._erase, erased)
+            mark = partial(self._mark, selected.target, erased)
+            erase = partial(self._erase, erased)
             await self._selection.run_in_rounds(selected, self._clock, mark, erase)
             left, is_emptied = await self._prove(erased)
             is_clean = left is not None and left.is_clean and is_emptied
@@ -175,22 +175,22 @@ class Forgetting:
         """Erase the messages, quotes, facts and conversations of a plan, in short transactions."""
         for some in in_parts(plan.occurrences):
             await self._database.transact(
-                functools.partial(erasure.erase_messages, tenant=plan.tenant, occurrences=some, erased=erased)
+                partial(erasure.erase_messages, tenant=plan.tenant, occurrences=some, erased=erased)
             )
         # blocks that were made of these messages since the first look, but before they were erased
         await self._database.transact(
-            functools.partial(erase_quotes, tenant=plan.tenant, occurrences=plan.occurrences, erased=erased)
+            partial(erase_quotes, tenant=plan.tenant, occurrences=plan.occurrences, erased=erased)
         )
         if plan.facts:
             key = tenant_key(self._secret, plan.name)
             await self._database.transact(
-                functools.partial(erase_added, key=key, tenant=plan.tenant, rows=plan.facts, at=at, erased=erased)
+                partial(erase_added, key=key, tenant=plan.tenant, rows=plan.facts, at=at, erased=erased)
             )
         for conversation, _ in plan.conversations:
             await self._database.transact(
-                functools.partial(erasure.erase_conversation, conversation=conversation, at=at, erased=erased)
+                partial(erasure.erase_conversation, conversation=conversation, at=at, erased=erased)
             )
-        await self._database.transact(functools.partial(erasure.erase_tenant_if_empty, tenant=plan.tenant))
+        await self._database.transact(partial(erasure.erase_tenant_if_empty, tenant=plan.tenant))
 
     async def _prove(self, erased: Erased) -> tuple[Remains | None, bool]:
         """
@@ -201,10 +201,10 @@ class Forgetting:
         files = self._database.files
         if files is None:
             return None, False
-        known = await self._database.ask(functools.partial(known_words, words=erased.words))
+        known = await self._database.ask(partial(known_words, words=erased.words))
         wanted = samples(erased.texts, erased.words - known)
         # the last one twice: where others never stop reading, the log is still full of the pages from before it
-        vacuum = functools.partial(self._vacuum_if_small, files)
+        vacuum = partial(self._vacuum_if_small, files)
         for clean in (self._merge, self._optimise, vacuum, vacuum):
             await clean()
             is_emptied = await files.truncate_log()
@@ -221,19 +221,19 @@ class Forgetting:
         explains nothing. So what is left is looked for again: what lies there without a row stays where it is.
         """
         searched = await search(path, wanted)
-        left = await self._database.ask(functools.partial(unexplained, searched, wanted, WORDS))
+        left = await self._database.ask(partial(unexplained, searched, wanted, WORDS))
         explained = len(searched.found) - len(left)
         for _ in range(LOOKS_AGAIN):
             if left:
                 again = await search(path, left)
-                left = await self._database.ask(functools.partial(unexplained, again, left, WORDS))
+                left = await self._database.ask(partial(unexplained, again, left, WORDS))
         return Remains(searched.files, searched.bytes, len(wanted), explained, len(left))
 
     async def _merge(self) -> None:
         """Merge the full-text index into one segment, step by step, so that deleted words go."""
         pages = -MERGE_PAGES
         for _ in range(MAX_MERGES):
-            if await self._database.transact(functools.partial(merge_some, pages=pages)) < MERGED:
+            if await self._database.transact(partial(merge_some, pages=pages)) < MERGED:
                 return
             pages = MERGE_PAGES
 

@@ -9,12 +9,12 @@ files afterwards. Words that were deleted leave the full-text index when it is m
 from __future__ import annotations
 
 import asyncio
-import functools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from time import perf_counter
 
 import structlog
@@ -145,9 +145,7 @@ class Sweeper:
         finally:
             if self._held_until_ms:
                 with suppress(MemoryFault):
-                    await self._database.transact(
-                        functools.partial(release, name=HOLDER, mine=self._held_until_ms), nobody
-                    )
+                    await self._database.transact(partial(release, name=HOLDER, mine=self._held_until_ms), nobody)
 
     async def _run(self) -> bool:
         """Sweep once and publish the metrics; True: something was erased, or is left to erase."""
@@ -166,7 +164,7 @@ class Sweeper:
         try:
             sweep.is_complete = await self._sweep(sweep, ends)
         finally:
-            await self._database.transact(functools.partial(release, name=LOCK, mine=mine), nobody)
+            await self._database.transact(partial(release, name=LOCK, mine=mine), nobody)
         for kind, rows in sweep.swept.items():
             self._counts.add("retention_rows_swept", rows, kind)
         if sweep.swept:
@@ -190,7 +188,7 @@ class Sweeper:
         """Take or keep the lease for background sweeping; False: another process has it."""
         now_ms = int(self._clock() * 1000)
         until_ms = now_ms + int(HOLDER_SECONDS * 1000) + random.randrange(1000)
-        step = functools.partial(lease, name=HOLDER, mine=self._held_until_ms, now_ms=now_ms, until_ms=until_ms)
+        step = partial(lease, name=HOLDER, mine=self._held_until_ms, now_ms=now_ms, until_ms=until_ms)
         is_mine = await self._database.transact(step, nobody)
         self._held_until_ms = until_ms if is_mine else 0
         return is_mine
@@ -200,7 +198,7 @@ class Sweeper:
         while True:
             now_ms = int(self._clock() * 1000)
             mine = now_ms + int(LOCK_SECONDS * 1000) + random.randrange(1000)
-            step = functools.partial(lease, name=LOCK, mine=0, now_ms=now_ms, until_ms=mine)
+            step = partial(lease, name=LOCK, mine=0, now_ms=now_ms, until_ms=mine)
             if await self._database.transact(step, nobody):
                 return mine
             if perf_counter() + LOCK_PAUSE_SECONDS > ends:
@@ -224,14 +222,14 @@ class Sweeper:
 
     async def _erase_retired(self, sweep: Sweep, ends: float) -> bool:
         """Erase what was retired and not taken back in time; True: all of it."""
-        while retirement := await self._database.ask(functools.partial(due_retirement, now=self._clock())):
-            some = functools.partial(of_retirement, retirement=retirement, limit=OLDEST)
+        while retirement := await self._database.ask(partial(due_retirement, now=self._clock())):
+            some = partial(of_retirement, retirement=retirement, limit=OLDEST)
             while found := await self._database.ask(some):
                 if not await self._erase_due(found, sweep, ends):
                     return False
-            rows = await self._database.ask(functools.partial(added_of_retirement, retirement=retirement))
+            rows = await self._database.ask(partial(added_of_retirement, retirement=retirement))
             await self._erase_added(rows, sweep)
-            await self._database.transact(functools.partial(expire, retirement=retirement))
+            await self._database.transact(partial(expire, retirement=retirement))
         return True
 
     async def _erase_old_facts(self, sweep: Sweep, ends: float) -> bool:
@@ -239,9 +237,7 @@ class Sweeper:
         if not is_in_force(self._policy()):
             return True
         now = self._clock()
-        due = functools.partial(
-            added_until, cutoff_of=lambda tenant: cutoffs(self._policy(), tenant, now).turns, limit=MESSAGES
-        )
+        due = partial(added_until, cutoff_of=lambda tenant: cutoffs(self._policy(), tenant, now).turns, limit=MESSAGES)
         while rows := await self._database.ask(due):
             if perf_counter() > ends:
                 return False
@@ -254,11 +250,9 @@ class Sweeper:
         for tenant, name in {row[:2] for row in facts}:
             rows = [row for of, _, row in facts if of == tenant]
             key = tenant_key(self._secret, name)
-            erase = functools.partial(
-                erase_added, key=key, tenant=tenant, rows=rows, at=self._clock(), erased=_RowCounts()
-            )
+            erase = partial(erase_added, key=key, tenant=tenant, rows=rows, at=self._clock(), erased=_RowCounts())
             await self._database.transact(erase)
-            await self._database.transact(functools.partial(erase_tenant_if_empty, tenant=tenant))
+            await self._database.transact(partial(erase_tenant_if_empty, tenant=tenant))
             sweep.swept["facts"] += len(rows)
 
     async def _erase_old_messages(self, sweep: Sweep, ends: float) -> bool:
@@ -277,8 +271,8 @@ class Sweeper:
 
     async def _next(self, last: int, now: float) -> tuple[list[DueParts], int]:
         """What is due of the next conversations, and the id of the last of these; 0: there are no more."""
-        stored = await self._database.ask(functools.partial(conversations_after, last=last, limit=CONVERSATIONS))
-        of = functools.partial(cutoffs, self._policy(), now=now)
+        stored = await self._database.ask(partial(conversations_after, last=last, limit=CONVERSATIONS))
+        of = partial(cutoffs, self._policy(), now=now)
         due = await self._database.ask(due_conversations(of, stored)) if stored else []
         return due, stored[-1].id if len(stored) == CONVERSATIONS else 0
 
@@ -303,7 +297,7 @@ class Sweeper:
         while (await self._database.ask(store_size)).used_bytes > most * (1 - SPARE_SHARE):
             if self._is_unmerged and not await self._merge_index(sweep, ends, is_urgent=True):
                 return False
-            found = await self._database.ask(functools.partial(oldest_of_all, after=self._oldest, limit=OLDEST))
+            found = await self._database.ask(partial(oldest_of_all, after=self._oldest, limit=OLDEST))
             if not found:
                 self._oldest = 0
                 return True
@@ -317,8 +311,8 @@ class Sweeper:
         for tenant in dict.fromkeys(one.tenant for one in found):
             occurrences = [number for one in found if one.tenant == tenant for number in one.occurrences]
             if occurrences:
-                blocks = await self._database.ask(functools.partial(quoting, tenant=tenant, occurrences=occurrences))
-                erase = functools.partial(erase_blocks, blocks=blocks, erased=_RowCounts())
+                blocks = await self._database.ask(partial(quoting, tenant=tenant, occurrences=occurrences))
+                erase = partial(erase_blocks, blocks=blocks, erased=_RowCounts())
                 await self._database.transact(erase)
         for due in found:
             for kind, occurrences in due.messages.items():
@@ -326,7 +320,7 @@ class Sweeper:
                     if perf_counter() > ends:
                         return False
                     some = occurrences[start : start + MESSAGES]
-                    await self._database.transact(functools.partial(self._erase, due, some))
+                    await self._database.transact(partial(self._erase, due, some))
                     sweep.swept[kind] += len(some)
                     self._is_unmerged = True
                     await asyncio.sleep(REST_SECONDS)
@@ -334,7 +328,7 @@ class Sweeper:
                 if perf_counter() > ends:
                     return False
                 turns = due.explained[start : start + DECISIONS]
-                await self._database.transact(functools.partial(sweep_explained, turns=turns))
+                await self._database.transact(partial(sweep_explained, turns=turns))
                 sweep.swept["explain"] += len(turns)
             await self._erase_if_over(due)
         return True
@@ -353,11 +347,11 @@ class Sweeper:
         if size_bytes(self._policy().max_store_bytes):
             idle = now - IDLE_SECONDS
             aged = Cutoffs(max(aged.turns, idle), aged.tool_results, max(aged.side_requests, idle), aged.explain)
-        ended = functools.partial(last_turn_at, conversation=due.conversation, cutoffs=aged)
+        ended = partial(last_turn_at, conversation=due.conversation, cutoffs=aged)
         if at := await self._database.ask(ended):
-            end = functools.partial(erase_conversation, conversation=due.conversation, at=at, erased=_RowCounts())
+            end = partial(erase_conversation, conversation=due.conversation, at=at, erased=_RowCounts())
             await self._database.transact(end)
-            await self._database.transact(functools.partial(erase_tenant_if_empty, tenant=due.tenant))
+            await self._database.transact(partial(erase_tenant_if_empty, tenant=due.tenant))
 
     async def _merge_index(self, sweep: Sweep, ends: float, is_urgent: bool = False) -> bool:
         """Merge the full-text index once a day, or if urgent, so that deleted words go; True: merged, or not due."""
@@ -365,7 +359,7 @@ class Sweeper:
             return True
         while perf_counter() < ends:
             pages = MERGE_PAGES if self._has_begun_merging else -MERGE_PAGES
-            changed = await self._database.transact(functools.partial(merge_some, pages=pages))
+            changed = await self._database.transact(partial(merge_some, pages=pages))
             if self._has_begun_merging and changed < MERGED:
                 self._is_unmerged = self._has_begun_merging = False
                 self._merged_at = self._clock()
@@ -379,5 +373,5 @@ class Sweeper:
             size = await self._database.ask(store_size)
             if size.free_pages <= FREE_PAGES:
                 return True
-            await self._database.transact(functools.partial(give_back, pages=VACUUM_PAGES))
+            await self._database.transact(partial(give_back, pages=VACUUM_PAGES))
         return False

@@ -8,11 +8,11 @@ It can be taken back for 30 days by the id of its receipt. After that retention 
 from __future__ import annotations
 
 import asyncio
-import functools
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 
@@ -62,10 +62,8 @@ class Retiring:
             counted = await self._selection.count_rows(found)
             key, until = f"r-{secrets.token_hex(8)}", at + DAYS * DAY_SECONDS
             tenant = found[0].tenant if len(found) == 1 else 0
-            row = await self._database.transact(
-                functools.partial(store.begin, key=key, tenant=tenant, at=at, until=until)
-            )
-            mark, retire = functools.partial(self._mark, selected.target, row), functools.partial(self._retire, row)
+            row = await self._database.transact(partial(store.begin, key=key, tenant=tenant, at=at, until=until))
+            mark, retire = partial(self._mark, selected.target, row), partial(self._retire, row)
             await self._selection.run_in_rounds(selected, self._clock, mark, retire)
         body = {
             "id": key,
@@ -84,25 +82,23 @@ class Retiring:
         """Undo a retirement by the `id` of its receipt, of a tenant or anybody's (""); None: no such can be undone."""
         async with self._busy:
             await self._database.open()
-            found = await self._database.ask(functools.partial(store.retirement_named, key=key))
+            found = await self._database.ask(partial(store.retirement_named, key=key))
             if found is None or (tenant and found[1] != tenant) or found[2] <= self._clock():
                 return None
             row, messages = found[0], 0
-            await self._database.transact(functools.partial(store.forget_stones, retirement=row))
-            while rows := await self._database.ask(
-                functools.partial(store.next_retired, retirement=row, limit=TAKEN_BACK)
-            ):
+            await self._database.transact(partial(store.forget_stones, retirement=row))
+            while rows := await self._database.ask(partial(store.next_retired, retirement=row, limit=TAKEN_BACK)):
                 cuts = await asyncio.to_thread(store.retired_passages, rows)
-                messages += await self._database.transact(functools.partial(store.take_back, retirement=row, cuts=cuts))
-            await self._database.transact(functools.partial(unretire_added, retirement=row))
-            await self._database.transact(functools.partial(store.end, retirement=row))
+                messages += await self._database.transact(partial(store.take_back, retirement=row, cuts=cuts))
+            await self._database.transact(partial(unretire_added, retirement=row))
+            await self._database.transact(partial(store.end, retirement=row))
         log.info("a retirement was undone", messages=messages)
         return {"id": key, "what": "undone retirement", "at": _time(self._clock()), "messages": messages}
 
     async def list_retirements(self, tenant: str = "") -> list[Json]:
         """Retirements that can still be undone, newest first. `tenant` "": of all."""
         await self._database.open()
-        found = await self._database.ask(functools.partial(store.retirements, tenant=tenant, now=self._clock()))
+        found = await self._database.ask(partial(store.retirements, tenant=tenant, now=self._clock()))
         return [
             {
                 "id": one.key,
@@ -134,12 +130,10 @@ class Retiring:
     async def _retire(self, retirement: int, plan: Plan, at: float) -> None:
         """Retire the messages of a plan and the blocks that quote them, in short transactions."""
         for some in in_parts(plan.occurrences):
-            step = functools.partial(store.retire_messages, tenant=plan.tenant, occurrences=some, retirement=retirement)
+            step = partial(store.retire_messages, tenant=plan.tenant, occurrences=some, retirement=retirement)
             await self._database.transact(step)
         # blocks that were made of these messages since the first look
-        quotes = functools.partial(
-            store.retire_quotes, tenant=plan.tenant, occurrences=plan.occurrences, retirement=retirement
-        )
+        quotes = partial(store.retire_quotes, tenant=plan.tenant, occurrences=plan.occurrences, retirement=retirement)
         await self._database.transact(quotes)
 
 

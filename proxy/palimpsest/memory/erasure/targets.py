@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 from palimpsest.core.archive.retention import age_seconds
@@ -118,7 +118,7 @@ class Selection:
         """Rows by store, summed over tenants."""
         summed: Counter[str] = Counter()
         for plan in found:
-            summed.update(await self._database.ask(functools.partial(counts, plan=plan)))
+            summed.update(await self._database.ask(partial(counts, plan=plan)))
             summed.update({f"credentials: {kind}": number for kind, number in plan.credentials.items()})
         return dict(summed)
 
@@ -134,7 +134,7 @@ class Selection:
 
     async def plans(self, target: Target, until: float) -> list[Plan]:
         """The matching rows, tenant by tenant; nothing later than `until`."""
-        read = functools.partial(plans, target=target, until=until, without=self._without)
+        read = partial(plans, target=target, until=until, without=self._without)
         found = await self._database.ask(read)
         if self._without & HeadFlag.RETIRED:  # conversations as such are only erased
             found = [plan for plan in found if plan.messages or plan.facts]
@@ -168,7 +168,7 @@ class Selection:
                 # what came before the tombstones, and was not there to be planned for, is dealt with in the next round
                 until = until or clock()
             await asyncio.sleep(self._settle_seconds)
-            again = functools.partial(
+            again = partial(
                 resent, names=names, after=selected.newest, at=selected.at, until=until, without=self._without
             )
             found, since = [*await self.plans(selected.target, until), *await self._database.ask(again)], until

@@ -9,8 +9,8 @@ it is not even read.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def find(ask: Ask, scope: Scope, table: PassageTable, terms: Sequence[str]) -> T
 def find_each(ask: Ask, scope: Scope, table: PassageTable, questions: Sequence[Sequence[str]]) -> list[TermRows]:
     """The same of the terms of several questions, without waiting for each."""
     known = [{term: table.known.get(term, UNKNOWN) for term in terms} for terms in questions]
-    looking = [functools.partial(_look_up, scope=scope, table=table, known=one) for one in known]
+    looking = [partial(_look_up, scope=scope, table=table, known=one) for one in known]
     ask_ahead(ask, lambda: looking)
     return [_found(table, one, look(ask)) for one, look in zip(known, looking, strict=True)]
 
@@ -53,7 +53,7 @@ def find_each(ask: Ask, scope: Scope, table: PassageTable, questions: Sequence[S
 def find_ahead(scope: Scope, table: PassageTable, questions: Sequence[Sequence[str]]) -> list[Callable[[Ask], object]]:
     """What `find_each` is going to ask if the table has not changed."""
     known = [{term: table.known.get(term, UNKNOWN) for term in terms} for terms in questions]
-    return [functools.partial(_look_up, scope=scope, table=table, known=one) for one in known]
+    return [partial(_look_up, scope=scope, table=table, known=one) for one in known]
 
 
 def _look_up(

@@ -7,9 +7,9 @@ Nothing relevant means no block, the normal case. "Could not look" is a `MemoryF
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -158,7 +158,7 @@ class Recall:
         try:
             async with asyncio.TaskGroup() as looking:
                 embedding = [looking.create_task(self._vectors(question)) for question in questions]
-                look = functools.partial(self._look, query, questions)
+                look = partial(self._look, query, questions)
                 reading = looking.create_task(self._database.ask(look, query.tenant))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
@@ -251,7 +251,7 @@ class Recall:
         chosen, now = self._chosen(), self._clock()
         tables = self._tables if chosen.cache else self._tables.empty()
         terms = [query_terms(text) for text in questions]
-        marks = functools.partial(cleared_in, tenant=scope.tenant, own=own, since=now - CLEARED_SECONDS)
+        marks = partial(cleared_in, tenant=scope.tenant, own=own, since=now - CLEARED_SECONDS)
 
         def ahead() -> list[Callable[[Ask], object]]:
             table, followed = tables.ahead(scope)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from palimpsest.core.archive.chunking import ASKS, query_terms, terms
@@ -98,7 +98,7 @@ class Trails:
         tenant, conversation, explain = turn["tenant"], turn["conversation"], turn["explain"]
         is_question = _asks(statement)
         # to compare a long conversation takes a while: not on the event loop
-        place, held = await self._database.ask(functools.partial(_looked, turn=turn, statement=statement), tenant)
+        place, held = await self._database.ask(partial(_looked, turn=turn, statement=statement), tenant)
         asked = explain.get("query", {}).get("text", "")
         question = statement if is_question or not asked else asked
         recalled = await self._asked(turn, question, place, held)
@@ -117,9 +117,7 @@ class Trails:
         first = min(held, key=lambda one: (place.is_later(one, turn), one.occurrence in place.visible))
         kind = BlockKind.RESTORE if explain.get("kind") == BlockKind.RESTORE else BlockKind.RECALL  # facts: no passages
         standing = [*place.visible]
-        trace = await self._database.ask(
-            functools.partial(_derived, turn=turn["turn"], message=first, standing=standing), tenant
-        )
+        trace = await self._database.ask(partial(_derived, turn=turn["turn"], message=first, standing=standing), tenant)
         return replace(
             self._judged(trace, recalled, first.occurrence, kind, question, explain),
             turn=turn["number"],

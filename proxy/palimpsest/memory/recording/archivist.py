@@ -10,9 +10,9 @@ spool, in order. Only what that cannot take either is lost.
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count, takewhile
 from sys import getsizeof
 from time import monotonic
@@ -174,7 +174,7 @@ class Archivist:
             return None
         self._late_turns += 1
         self._idle.clear()
-        return DeferredTurn(functools.partial(self._take_late, size_bytes))
+        return DeferredTurn(partial(self._take_late, size_bytes))
 
     def _take_late(self, size_bytes: int, turn: Turn | None, is_lost: bool) -> None:
         """Take a turn for which room was reserved; None: there is none to write."""

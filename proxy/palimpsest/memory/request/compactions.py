@@ -9,9 +9,9 @@ the same bytes.
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 import structlog
@@ -222,7 +222,7 @@ class Compactions:
         )
         account = (await self._recall.recall(query, 0)).account
         recalled = await self._recall.recall(_without_account(query, account), CANDIDATES)
-        fit = functools.partial(pack, recalled.candidates, quotes_budget(chars, account, last), BlockKind.RESTORE)
+        fit = partial(pack, recalled.candidates, quotes_budget(chars, account, last), BlockKind.RESTORE)
         quotes, _ = await self._work.run(chars, fit, query.text)
         return compacted(quotes, account, last), places
 

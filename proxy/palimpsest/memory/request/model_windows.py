@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from palimpsest.domain import Api, Ending, Mode, RawHeaders, TooLong
 from palimpsest.domain.ports import Listener, Wire
@@ -61,7 +61,7 @@ class ModelWindows:
         """The listener for the answer to a request for a list of models; None: it is no such request."""
         if self._policy.memory.mode is Mode.OFF or method != "GET" or not _LISTS_MODELS.search(path):
             return None
-        return functools.partial(_ListListener, self._listed)
+        return partial(_ListListener, self._listed)
 
     def _listed(self, body: bytes) -> None:
         for model, tokens in windows_in(body).items():

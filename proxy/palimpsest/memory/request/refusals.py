@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -86,7 +86,7 @@ class Refusals:
             window_tokens=window,
         )
         turn = sent.turn and bare_turn(sent.turn, again)
-        listen = functools.partial(self._listen, turn, sent.wire) if turn else None
+        listen = partial(self._listen, turn, sent.wire) if turn else None
         return prepared(body, again, turn, Note.TOO_LONG, listen)
 
 

@@ -7,9 +7,9 @@ Everything that the text of a request costs is spent here, once: it is parsed, f
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import compress, count
 from operator import is_not
 
@@ -124,7 +124,7 @@ class RequestReader:
             is_counted = 0
         is_much = self._tokens.uncounted_chars(chat, prints, is_counted) > INLINE_BYTES
         size = INLINE_BYTES + is_much
-        counted = functools.partial(self._count_tokens, turn, speaker, wire, before, known, new_bytes, sizes)
+        counted = partial(self._count_tokens, turn, speaker, wire, before, known, new_bytes, sizes)
         read = await self._work.run(size, counted, chat, prints)
         if chat.layout is not None and erasures == self._recent.erasures:
             self._recent.remember(tenant, body, read, before if does_repeat else None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 INLINE_BYTES = 64 * 1024  # read in about a millisecond; handing work to a thread costs half of that
@@ -31,7 +31,7 @@ class SizedExecutor:
         """
         if size_bytes <= INLINE_BYTES:
             return function(*args)
-        work = functools.partial(function, *args)
+        work = partial(function, *args)
         loop = asyncio.get_running_loop()
         if size_bytes <= LARGE_BYTES:
             return await loop.run_in_executor(self._executor, work)

@@ -9,8 +9,8 @@ are made of fingerprints of the unredacted texts, which nobody has any more.
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import structlog
@@ -115,8 +115,8 @@ class Derived:
             has_others = model != self._only_model and bool(await self._database.read(OTHERS, (model, 1)))
             self._only_model = "" if has_others else model
             if has_others:
-                await self._database.transact(functools.partial(_drop_others, model=model))
-            claimed, rows = await self._database.transact(functools.partial(_claim, model, lease), nobody)
+                await self._database.transact(partial(_drop_others, model=model))
+            claimed, rows = await self._database.transact(partial(_claim, model, lease), nobody)
             if rows or not (claimed or has_others):
                 return tuple(WaitingPassage(*row) for row in rows)
 
@@ -164,7 +164,7 @@ class Derived:
         findable, broken = await asyncio.to_thread(_digest, rows)
         while True:
             done = rows[-1][0] if rows else None
-            step = functools.partial(_rebuild, task, findable, done, broken, self._clock())
+            step = partial(_rebuild, task, findable, done, broken, self._clock())
             try:
                 is_more = await self._database.transact(step)
             except DataFault as failure:  # of one message: the others are written, step by step

@@ -8,10 +8,10 @@ there is a function with many statements, not a statement.
 from __future__ import annotations
 
 import asyncio
-import functools
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Generic, TypeVar
@@ -48,7 +48,7 @@ class Connection(aiosqlite.Connection):
         Raises:
             sqlite3.Error: it cannot be opened.
         """
-        opened = cls(functools.partial(_connect, path, busy_ms), ITERATED_ROWS)
+        opened = cls(partial(_connect, path, busy_ms), ITERATED_ROWS)
         await opened
         return opened
 
@@ -66,7 +66,7 @@ class Connection(aiosqlite.Connection):
         if not self._running or self._connection is None:
             raise sqlite3.ProgrammingError("the connection is closed")
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._tx.put_nowait((result, functools.partial(work, self._connection)))
+        self._tx.put_nowait((result, partial(work, self._connection)))
         # the thread keeps its last work and what came of it, texts of users, until the next
         self._tx.put_nowait((None, _rest))
         return result
