@@ -453,7 +453,8 @@ def _standing(texts: PassageTexts, table: PassageTable, query: Query, own: int, 
     held = rules(((row, text) for row, text in said.items() if row in gone), shown)
     newest = np.array(sorted({row for rule in held for row in rule.occurrences}, reverse=True), int)
     newest = newest[table.lengths[newest] <= STANDING_CHARS]  # one that does not fit keeps no other away
-    return newest[np.cumsum(table.lengths[newest]) <= STANDING_CHARS][::-1]
+    fitting: Rows = newest[np.cumsum(table.lengths[newest]) <= STANDING_CHARS]
+    return fitting[::-1]
 
 
 def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:
