@@ -73,6 +73,12 @@ def test_nobody_says_what_aider_writes_in_front_of_a_question(text: str) -> None
     assert human_text(text, client_table().asides) == ""
 
 
+def test_nobody_says_that_he_interrupted_claude_code() -> None:
+    for_tool, with_words = "[Request interrupted by user for tool use]", "[Request interrupted by user] Use port 7431."
+    assert human_text(for_tool, client_table().asides) == human_text(for_tool[:28] + "]", client_table().asides) == ""
+    assert human_text(with_words, client_table().asides) == with_words
+
+
 def message(text: str, role: str = "user") -> Message:
     return Message(role, text, {})
 
