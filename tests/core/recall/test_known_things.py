@@ -40,6 +40,14 @@ def test_what_the_user_told_of_a_thing_comes_the_nearest_to_the_request_first() 
     assert rows("Which dish could I cook for my daughter?", [0, 1, 2, 3], hidden=[0]) == [3]
 
 
+def test_what_was_told_of_a_thing_together_with_a_question_comes() -> None:
+    statement = "My daughter Lena turns 7 on 3 October and is allergic to hazelnuts. Ideas for the party?"
+    table = passage_table((statement, "Is my daughter too young for that?"), users=(0, 1), asks=(0, 1))
+    (thing,) = known_things("Draft an invitation for my daughter.")
+    asked = QueryMatches(cosines=np.array([0.5, 0.5]), found={}, text="")
+    assert told_of(table, thing, {"daughter": np.array([0, 1])}, np.ones(2, np.bool_), asked).tolist() == [0]
+
+
 def test_of_what_is_not_called_the_users_own_only_what_is_near_comes() -> None:
     assert rows("Which dish is good for the daughter?", [0, 1, 2, 3]) == [0]
     assert rows("Which dish is good for the daughter?", [0, 1, 2, 3], nearest=LEAST_NEARNESS - 0.01) == []

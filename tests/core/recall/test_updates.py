@@ -163,3 +163,10 @@ def test_what_a_thing_is_called_is_a_name_without_a_capital_too() -> None:
     assert [*all_names("The staging server of Karen is called heron.")] == ["Karen", "heron"]
     assert [*all_names("Le serveur s'appelle heron-2.")] == ["heron-2"]
     assert [*all_names("My boss called yesterday.")] == []
+
+
+def test_who_tells_something_and_asks_in_the_same_breath_has_told_it() -> None:
+    tells = np.array([0.5, 0.6, 0.4, 0.5, 0.5])
+    both = replace(told(0, 1, 2), asks=np.array([True, True, True, False, False]), tells=tells)
+    assert both.only_asks(np.arange(5)).tolist() == [False, False, True, False, False]
+    assert found_later(both) == [1]

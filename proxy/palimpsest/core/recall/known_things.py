@@ -81,7 +81,7 @@ def told_of(table: PassageTable, thing: Thing, found: Mapping[str, Rows], eligib
     rows: list[Rows] = []
     for terms in thing.terms.values():
         holding = union(found[term] for term in terms if term in found)
-        told = table.users[holding] & ~table.asks[holding] & (table.tells[holding] >= LEAST_UPDATING)
+        told = table.users[holding] & ~table.only_asks(holding) & (table.tells[holding] >= LEAST_UPDATING)
         is_rare = (len(holding) if thing.is_name else told.sum()) <= MOST_NAMED  # all speak of Python and of Norway
         rows += [holding[told & eligible[holding]]] if is_rare else []
     named = union(rows)

@@ -35,6 +35,7 @@ HALF_LIFE_DAYS = 7.0  # of recency, LANTERN 3.2
 CALLS_BONUS, FILES_BONUS = 0.5, 0.3  # LANTERN 3.2
 RRF_DAMPING_RANKS = 60  # Cormack et al. 2009
 PROBABILITY = "probability"  # the signal that judges all others: see `core/recall/relevance.py`
+LEAST_TELLING = 0.5  # of `PassageTable.tells`: a person's statement, and no question or task
 WORTH_CHARS = 300  # 200 and 350 measure alike on LoCoMo and BEAM
 LEAST_PROBABILITY = 1e-6  # logarithms need more than 0
 CANDIDATES = 200  # passages that each index hands on: many more than a block holds, few enough to rank at once
@@ -82,6 +83,10 @@ class PassageTable:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def only_asks(self, rows: Rows | slice) -> Bools:
+        """Which of these rows ask something, and do not surely tell something in the same breath."""
+        return self.asks[rows] & (self.tells[rows] < LEAST_TELLING)
 
     def rows_of(self, ids: Rows) -> Rows:
         """Rows of these memory ids; those that are not here are left out."""

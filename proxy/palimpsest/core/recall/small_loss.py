@@ -15,10 +15,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from palimpsest.core.archive.chunking import names
-from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows
+from palimpsest.core.recall.ranking import LEAST_TELLING, Bools, PassageTable, QueryMatches, Rows
 from palimpsest.core.recall.utterance import ENGLISH, is_telling, read_utterance
 
-LEAST_TELLING = 0.5  # of `PassageTable.tells`: a person's statement, and no question or task
 SHARE_TOLD = 1 / 5  # three or four statements: more are no longer little, and one is found among them
 LEAST_STATING = 0.2  # ... of what a request may be about: a task that was asked for is near to any other task
 # Cosine to the nearest of that, of MiniLM. By these 102 chats, in windows of five messages, are told 230 of 236 needs
@@ -39,7 +38,7 @@ def small_loss(table: PassageTable, lost: Bools, untold: Bools, asked: QueryMatc
         untold: (n,), those of them that no block tells.
         most_chars: that may be lost, all together. Of what the user told a fifth of them, where more was lost.
     """
-    whole, told, margin = lost, lost & _statements(table), 0.0
+    whole, told, margin = lost, lost & table.users & (table.tells >= LEAST_TELLING), 0.0
     is_small = 0 < table.lengths[whole].sum() <= most_chars
     if not is_small and 0 < table.lengths[told].sum() <= most_chars * SHARE_TOLD:
         whole, is_small, margin = told, True, LONG_TALK_MARGIN
@@ -70,11 +69,6 @@ def without_general(table: PassageTable, rows: Rows, said: Mapping[int, str]) ->
     return np.array(kept, np.int64)
 
 
-def _statements(table: PassageTable) -> Bools:
-    """Which passages are statements of the user's, and no questions or tasks."""
-    return table.users & ~table.asks & (table.tells >= LEAST_TELLING)
-
-
 def _is_due(table: PassageTable, lost: Bools, untold: Bools) -> bool:
     """Whether something is untold that cannot wait for the next block: all of it, or a statement of the user's."""
     told = lost & ~untold
@@ -96,7 +90,7 @@ def concerns(table: PassageTable, lost: Bools, asked: QueryMatches, margin: floa
     is_own = said.own > 0
     if asked.cosines is None:
         return is_own or bool(asked.found)
-    statements = lost & table.users & ~table.asks & (table.tells >= LEAST_STATING)
+    statements = lost & table.users & ~table.only_asks(slice(None)) & (table.tells >= LEAST_STATING)
     nearest = float(asked.cosines[statements if statements.any() else lost].max()) - margin
     if said.language != ENGLISH:
         return nearest >= LEAST_FOREIGN_NEARNESS

@@ -64,7 +64,7 @@ def later_statements(
         At most `LOOKED_AT` rows and their cosines to the statement; 0 where one of the two has no vector.
     """
     rows = union(found.values())
-    is_one = eligible[rows] & table.users[rows] & ~table.asks[rows] & (table.tells[rows] >= LEAST_UPDATING)
+    is_one = eligible[rows] & table.users[rows] & ~table.only_asks(rows) & (table.tells[rows] >= LEAST_UPDATING)
     rows = rows[is_one & (rows > row) & (table.fulls[rows] != table.fulls[row])]
     shared = np.zeros(len(rows))
     for term, holding in found.items():
@@ -117,7 +117,7 @@ def namesakes(
     terms = {term for each in named.values() for term in each}
     rare = [rows for term, rows in found.items() if term in terms and len(rows) <= MOST_NAMED]
     rows = union(rare)
-    rows = rows[eligible[rows] & table.users[rows] & ~table.asks[rows] & (table.fulls[rows] != table.fulls[row])]
+    rows = rows[eligible[rows] & table.users[rows] & ~table.only_asks(rows) & (table.fulls[rows] != table.fulls[row])]
     if asked.cosines is not None:
         rows = rows[asked.cosines[rows] >= LEAST_NAMESAKE_NEARNESS]
     return nearest_first(rows, asked)[:LOOKED_AT]
@@ -139,7 +139,7 @@ def next_statement(table: PassageTable, row: int, eligible: Bools, asked: QueryM
     "The vet put him on tablets" follows "Our dog is called Bruno", and neither names him nor calls him a dog.
     """
     at = next_said(table, row)
-    tells = at >= 0 and eligible[at] and not table.asks[at] and table.tells[at] >= LEAST_UPDATING
+    tells = at >= 0 and eligible[at] and not table.only_asks(np.array([at])) and table.tells[at] >= LEAST_UPDATING
     is_near = asked.cosines is None or asked.cosines[at] >= LEAST_NAMESAKE_NEARNESS
     return [at] if tells and is_near and table.lengths[at] <= FOLLOWING_CHARS else []
 

@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows, sum_term_weights
-from palimpsest.core.recall.small_loss import LEAST_TELLING
+from palimpsest.core.recall.ranking import LEAST_TELLING, Bools, PassageTable, QueryMatches, Rows, sum_term_weights
 from palimpsest.core.recall.utterance import has_question, read_utterance, words
 from palimpsest.domain import Query
 from palimpsest.memory.recall.updates import texts_of
