@@ -8,9 +8,11 @@ import numpy as np
 from palimpsest.core.archive.chunking import query_terms, terms
 from palimpsest.core.recall.ranking import PassageTable, QueryMatches, RankedRows
 from palimpsest.core.recall.updates import (
+    FOLLOWING_CHARS,
     LEAST_NAMESAKE_NEARNESS,
     LOOKED_AT,
     MOST_NAMED,
+    MOST_STEPS,
     STATEMENTS,
     SUBJECT_WEIGHT,
     all_names,
@@ -19,6 +21,7 @@ from palimpsest.core.recall.updates import (
     likeness,
     namesakes,
     next_statement,
+    outcome,
     statements,
 )
 
@@ -163,6 +166,18 @@ def test_what_a_thing_is_called_is_a_name_without_a_capital_too() -> None:
     assert [*all_names("The staging server of Karen is called heron.")] == ["Karen", "heron"]
     assert [*all_names("Le serveur s'appelle heron-2.")] == ["heron-2"]
     assert [*all_names("My boss called yesterday.")] == []
+
+
+def test_what_came_of_a_task_is_what_was_said_last_before_its_user_spoke_again() -> None:
+    talk = ("Deploy to staging.", "I look.", "error: no route", "The VPN is down.", "Try again.", "It is up now.")
+    table = passage_table(talk, users=[0, 4])
+    assert (outcome(table, 0), outcome(table, 4), outcome(table, 5)) == (3, 5, -1)
+    answer_in_two_parts = replace(table, occurrences=np.array([101, 102, 103, 103, 105, 106]))
+    assert outcome(answer_in_two_parts, 0) == 2
+    poem = passage_table(("Write a poem.", "The sea. " * FOLLOWING_CHARS, "Thanks.", "You are welcome."), users=[0, 2])
+    assert (outcome(poem, 0), outcome(poem, 2)) == (-1, 3)
+    at_length = passage_table(("Deploy.", *("I try.",) * MOST_STEPS, "Thanks."), users=[0, MOST_STEPS + 1])
+    assert outcome(at_length, 0) == -1
 
 
 def test_who_tells_something_and_asks_in_the_same_breath_has_told_it() -> None:

@@ -833,6 +833,16 @@ async def test_with_an_answer_comes_that_its_user_rejected_it(recall: Recall, pa
     assert rejection.probability == rejected.probability
 
 
+async def test_with_a_task_comes_what_came_of_it(recall: Recall, past: Past) -> None:
+    task, outcome = "deploy the worker to staging", "It runs on stg-2.internal now."
+    said = frozenset(await past.say(*TALK, task, outcome, *("So.", "Yes.") * 20))
+    await past.index()
+    await past.mark_users()
+    recalled = await recall.recall(ask("Where in staging does the worker deploy?", said), 10)
+    assert texts(recalled)[:2] == [task, outcome]
+    assert recalled.candidates[0].probability == recalled.candidates[1].probability
+
+
 async def test_an_earlier_copy_of_a_request_does_not_take_the_place_of_what_answers_it(
     recall: Recall, past: Past
 ) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from palimpsest.core.archive.chunking import names
-from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, QueryMatches, RankedRows, Rows
+from palimpsest.core.recall.ranking import LEAST_TELLING, Bools, Floats, PassageTable, QueryMatches, RankedRows, Rows
 
 # Of `PassageTable.tells`: "Lena left the company" tells little by its form, and "My bike is a Cube Nuroad" not much.
 LEAST_UPDATING = 0.2
@@ -27,6 +27,7 @@ NAMESAKES = 2  # statements that share a name, behind one
 # reached as without it: 12 while the window slides, 16 after a summary; at .2, 7 and 10.
 LEAST_NAMESAKE_NEARNESS = 0.1
 FOLLOWED = 8  # passages to what the user said next: farther on, much lies between
+MOST_STEPS = 64  # passages from a task to what came of it: nine of ten tasks of coding agents take no more
 FOLLOWING_CHARS = 200  # of that: what is longer is a matter of its own
 # Cosine, the weighed share of the words that both have among the words of either (Jaccard), and what the two have of
 # the earlier one's subject. 27 of 27 corrections are as much alike ("My dentist is Dr. Okafor" / "Dr. Okafor retired,
@@ -130,6 +131,24 @@ def next_said(table: PassageTable, row: int) -> int:
         if at >= 0 and (not table.users[at] or table.fulls[at] == table.fulls[row]):
             at = int(table.after[at])
     return at if at >= 0 and table.users[at] else -1
+
+
+def outcome(table: PassageTable, row: int) -> int:
+    """
+    The row at which the last message begins before the user spoke again: what came of a task; -1: nothing near.
+
+    A long answer that no step leads to is no report, but what was asked for: a poem, or a recipe.
+    """
+    is_task = table.users[row] and not (table.asks[row] or table.wishes[row]) and table.tells[row] < LEAST_TELLING
+    at, last = int(table.after[row]), -1
+    for _ in range(MOST_STEPS if is_task else 0):
+        if at < 0 or (table.users[at] and table.fulls[at] != table.fulls[row]):
+            is_report = last >= 0 and (table.lengths[last] <= FOLLOWING_CHARS or not table.users[table.before[last]])
+            return last if is_report else -1
+        if not table.users[at] and (last < 0 or table.occurrences[at] != table.occurrences[last]):
+            last = at
+        at = int(table.after[at])
+    return -1
 
 
 def next_statement(table: PassageTable, row: int, eligible: Bools, asked: QueryMatches) -> list[int]:

@@ -33,7 +33,7 @@ def with_related(
     """
     A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
     probable: the newest update, and what shares a rare name with it. Behind an answer stands the message in which its
-    user rejected it, and behind all what the user said next.
+    user rejected it, behind a task what came of it, and behind all what the user said next.
     """
     stated = texts_of(texts, table, updates.statements(table, best))
     said = {row: query_terms(text) for row, text in stated.items()}
@@ -46,7 +46,7 @@ def with_related(
     named = {row: _names_not_asked_for(text, asked) for row, text in stated.items()}
     others = {row: updates.namesakes(table, row, found[row].rows, named[row], eligible, asked) for row in said}
     first = best.rows[: updates.STATEMENTS]
-    replies = {row: updates.next_said(table, row) for row in first[~table.users[first]].tolist()}
+    replies = {row: (updates.outcome if table.users[row] else updates.next_said)(table, row) for row in first.tolist()}
     replies = {row: at for row, at in replies.items() if at >= 0 and eligible[at]}
     looked_at = [*(rows for rows, _ in later.values()), *others.values(), np.array([*replies.values()], np.int64)]
     read = texts_of(texts, table, updates.union(looked_at))
@@ -62,8 +62,8 @@ def with_related(
         ranked = sorted(one for one in alike.items() if one[0] in first and one[1] >= updates.LEAST_ALIKE_RANKED)[-1:]
         named_too = [one for one in others[row].tolist() if one in read and updates.has_name(read[one], named[row])]
         behind[row] = [*newest, *ranked, *((one, 0.0) for one in named_too[: updates.NAMESAKES])]
-    for row, at in replies.items():  # told without it, a rejected answer would stand as true
-        if at in read and updates.REJECTION.match(read[at]):
+    for row, at in replies.items():  # without it a rejected answer would stand as true, and a task as one to do
+        if at in read and (table.users[row] or updates.REJECTION.match(read[at])):
             behind[row] = [(at, 0.0), *behind.get(row, ())]
     at_end = {row: updates.next_statement(table, row, eligible, asked) for row in said}
     return _with_updates(best, behind, at_end) if any((*behind.values(), *at_end.values())) else best
