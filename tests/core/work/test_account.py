@@ -304,6 +304,20 @@ def test_a_stretch_begins_and_ends_with_what_tells_something(said: str, told_of_
     assert excerpts("tool", said) == [told_of_it]
 
 
+LONG = "It is as it was before, and as all of us had wanted it when we spoke of it in spring, at the fair: "
+
+
+@pytest.mark.parametrize(
+    ("said", "told_of_it"),
+    [
+        ("in the end the service must never read legacy_settings again, whatever the old", "never read legacy_settings"),
+        ("and the job_attempts does not work at all", "job_attempts does not work"),
+    ],
+)
+def test_a_stretch_is_not_cut_off_beside_what_negates_it(said: str, told_of_it: str) -> None:
+    assert excerpts("assistant", f"{LONG}{said}.") == [told_of_it]
+
+
 def test_json_that_a_tool_returns_is_told_field_by_field() -> None:
     result = json.dumps({"date": "1990-05-24", "holder": "mia_li_36", "about": "x" * LINE_CHARS})
     assert excerpts("tool", result) == ["date: 1990-05-24", "holder: mia_li_36"]
