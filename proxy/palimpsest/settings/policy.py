@@ -48,6 +48,9 @@ UNLIMITED = "unlimited"
 SIZE = rf"^({UNLIMITED}|\d{{1,15}}([KMGT]B)?)$"
 
 Pattern = Annotated[str, Field(min_length=1)]
+VariableName = Annotated[str, Field(pattern=VARIABLE_NAME)]
+Period = Annotated[str, Field(pattern=f"^{PERIOD}$")]
+OptionalPeriod = Annotated[str, Field(pattern=f"^({PERIOD})?$")]
 
 Location = tuple[str | int, ...]
 """Where a value stands in the tree: names of fields, keys of mappings, indexes of lists."""
@@ -184,9 +187,7 @@ class UpstreamPolicy(_Part):
         description="forward: the client's credential goes upstream. held: the proxy's own key, if it has one. The "
         "default is held where litellm is set.",
     )
-    key_env: str = Field(
-        "", pattern=VARIABLE_NAME, description="Environment variable that holds the proxy's own key, for auth held."
-    )
+    key_env: VariableName = Field("", description="Environment variable that holds the proxy's own key, for auth held.")
     connect_timeout_seconds: float = Field(
         10.0, gt=0, description="Longest wait for a connection. After it the client gets 504, and retries."
     )
@@ -288,7 +289,7 @@ class KeyPolicy(_Part):
     """A key that callers present to the proxy."""
 
     name: str = Field(min_length=1, description="The tenant that this key belongs to.")
-    key_env: str = Field(min_length=1, pattern=VARIABLE_NAME, description="Environment variable that holds the key.")
+    key_env: VariableName = Field(min_length=1, description="Environment variable that holds the key.")
     may_name_user: bool = Field(
         True, description="Whether x-palimpsest-user and the user field of the body are accepted from this key."
     )
@@ -539,40 +540,32 @@ class ConsolidationPolicy(_Part):
 class RetentionPeriods(_Part):
     """How long a tenant's messages are kept."""
 
-    turns: str = Field("", pattern=f"^({PERIOD})?$", description="As retention.turns; empty: as that says.")
-    tool_results: str = Field("", pattern=f"^({PERIOD})?$", description="As retention.tool_results, likewise.")
-    side_requests: str = Field("", pattern=f"^({PERIOD})?$", description="As retention.side_requests, likewise.")
-    explain: str = Field("", pattern=f"^({PERIOD})?$", description="As retention.explain, likewise.")
+    turns: OptionalPeriod = Field("", description="As retention.turns; empty: as that says.")
+    tool_results: OptionalPeriod = Field("", description="As retention.tool_results, likewise.")
+    side_requests: OptionalPeriod = Field("", description="As retention.side_requests, likewise.")
+    explain: OptionalPeriod = Field("", description="As retention.explain, likewise.")
 
 
 class RetentionPolicy(_Part):
     """How long what is stored is kept. Nothing goes unless this says so."""
 
-    turns: str = Field(
+    turns: Period = Field(
         FOREVER,
-        pattern=f"^{PERIOD}$",
         description="How long messages are kept, of every kind. What is older is erased in the background, and a "
         "client that sends it again changes nothing.",
     )
-    tool_results: str = Field(
-        FOREVER, pattern=f"^{PERIOD}$", description="How long what tools answered is kept, if that is shorter."
+    tool_results: Period = Field(FOREVER, description="How long what tools answered is kept, if that is shorter.")
+    side_requests: Period = Field(
+        FOREVER, description="How long requests beside a conversation (titles, summaries) are kept, if that is shorter."
     )
-    side_requests: str = Field(
-        FOREVER,
-        pattern=f"^{PERIOD}$",
-        description="How long requests beside a conversation (titles, summaries) are kept, if that is shorter.",
-    )
-    explain: str = Field(
-        FOREVER, pattern=f"^{PERIOD}$", description="How long the records that palimpsest explain shows are kept."
-    )
+    explain: Period = Field(FOREVER, description="How long the records that palimpsest explain shows are kept.")
     max_store_bytes: str = Field(
         UNLIMITED,
         pattern=SIZE,
         description="Largest database, such as 2GB. The oldest messages of all tenants go when it is larger.",
     )
-    backups: str = Field(
+    backups: OptionalPeriod = Field(
         "",
-        pattern=f"^({PERIOD})?$",
         description="How long backups of the data folder are kept. Only receipts of erasures say so; nothing acts on "
         "it.",
     )
@@ -625,9 +618,8 @@ class AssistantPolicy(_Part):
         "credential is ever used. Empty: LiteLLM asks the provider that model names.",
     )
     url: str = Field("", description="Without upstream: LiteLLM's api_base, if the provider needs one.")
-    key_env: str = Field(
+    key_env: VariableName = Field(
         "",
-        pattern=VARIABLE_NAME,
         description="Without upstream: environment variable that holds the provider's key. Empty: the one that LiteLLM "
         "looks for, such as OPENAI_API_KEY.",
     )
