@@ -321,7 +321,7 @@ class Pipeline:
         arrival = attempt.arrival
         model = await self._named_model(arrival)
         upstream = self._windows.upstream_of(model, arrival.wire, arrival.request.headers)
-        return len(arrival.body) > LEAST_BYTES_PER_TOKEN * self._windows.window_tokens(upstream, model)
+        return len(arrival.body) > LEAST_BYTES_PER_TOKEN * self._memory.windows.of(upstream, model)
 
     async def _too_late(self, attempt: Attempt, running: asyncio.Task[Prepared]) -> Prepared:
         """The request as the client sent it; reading goes on, so that it is archived."""
@@ -568,14 +568,14 @@ class Pipeline:
         request = Request(
             reading,
             speaker,
-            self._windows.window_tokens(upstream, model),
+            self._memory.windows.of(upstream, model),
             user_agent=arrival.request.named.get("user-agent", ""),
             follows=follows,
             compacted=compacted,
             new_id=secrets.token_hex(8),
             reminders=self._reminders.of(speaker.tenant),
             wire=arrival.wire,
-            is_window_shown=self._windows.is_shown(upstream, model),
+            is_window_shown=self._memory.windows.is_shown(upstream, model),
         )
         return request, upstream
 

@@ -17,9 +17,13 @@ UPSTREAMS = [
 UNKNOWN = 128_000  # the policy's default
 
 
-def windows(mode: str = "on") -> ModelWindows:
+def windows(mode: str = "on", known: Windows | None = None) -> ModelWindows:
     policy = Policy.model_validate({"upstreams": UPSTREAMS, "memory": {"mode": mode}})
-    return ModelWindows(policy, Windows(policy.pressure, lambda: 0.0))
+    return ModelWindows(policy, known or no_windows())
+
+
+def no_windows() -> Windows:
+    return Windows(Policy().pressure, lambda: 0.0)
 
 
 def test_upstream_is_chosen_by_model_and_by_the_api_that_the_client_speaks() -> None:
@@ -40,14 +44,14 @@ def test_upstream_is_chosen_by_model_and_by_the_api_that_the_client_speaks() -> 
     ],
 )
 def test_refusal_shows_a_window(refusal: TooLong, learnt: int) -> None:
-    known = windows()
-    assert known.note_refused("local", "mine-1", refusal, own_tokens=9000, sent_tokens=10_000) == learnt
-    assert known.window_tokens("local", "mine-1") == learnt
+    known = no_windows()
+    assert windows(known=known).note_refused("local", "mine-1", refusal, own_tokens=9000, sent_tokens=10_000) == learnt
+    assert known.of("local", "mine-1") == learnt
 
 
 async def test_list_of_models_shows_their_windows() -> None:
-    known = windows()
-    listen = known.listener_for("GET", "/v1/models")
+    known = no_windows()
+    listen = windows(known=known).listener_for("GET", "/v1/models")
     assert listen is not None
     body = orjson.dumps({"data": [{"id": "mine-1", "context_length": 5000}]})
     for ending, tokens in ((Ending.UPSTREAM_BROKE, UNKNOWN), (Ending.COMPLETE, 5000)):
@@ -55,7 +59,7 @@ async def test_list_of_models_shows_their_windows() -> None:
         assert listener.feed(body) == len(body)
         listener.finish(ending)
         await listener.committed()
-        assert known.window_tokens("local", "mine-1") == tokens
+        assert known.of("local", "mine-1") == tokens
 
 
 @pytest.mark.parametrize(

@@ -32,14 +32,6 @@ class ModelWindows:
         upstream = choose(self._policy.upstreams, model, api)
         return upstream.name if upstream else ""
 
-    def window_tokens(self, upstream: str, model: str) -> int:
-        """The window in tokens."""
-        return self._windows.of(upstream, model)
-
-    def is_shown(self, upstream: str, model: str) -> bool:
-        """Whether the operator or the upstream said what it is."""
-        return self._windows.is_shown(upstream, model)
-
     def note_refused(self, upstream: str, model: str, refusal: TooLong, own_tokens: int, sent_tokens: int) -> int:
         """
         Learn the window of a model from a refusal, and return it, tokens.
