@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 
 from prometheus_client.parser import text_string_to_metric_families
-
-from palimpsest.domain import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +81,6 @@ class Figures:
     store_up: bool
     embedder_ready: bool
     policy_generation: int
-
-    def as_json(self) -> Json:
-        return asdict(self)
 
 
 def figures(before: MetricsSample, now: MetricsSample) -> Figures:

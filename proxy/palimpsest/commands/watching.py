@@ -8,6 +8,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import asdict
 from http.client import HTTPException
 
 from rich.console import RenderableType
@@ -42,7 +43,7 @@ def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
         result = _look(policy, seen)
         while as_json or not out.is_terminal:
             if as_json:
-                shown = {"error": result} if isinstance(result, str) else result.as_json()
+                shown = {"error": result} if isinstance(result, str) else asdict(result)
                 out.print(json.dumps(shown), soft_wrap=True)
             else:
                 out.print(view(address(policy.listen), result))

@@ -21,6 +21,7 @@ from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.third_person import as_user
 from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Recalled, Speaker, frozen
 from palimpsest.domain.errors import ToolError
+from palimpsest.domain.memories import Memory
 from palimpsest.domain.ports import Clock, Retriever
 from palimpsest.features.tool import reach_of
 from palimpsest.memory.erasure.forgetting import Forgetting
@@ -119,7 +120,7 @@ class MemoryTools:
         text, goes_on = found.text[start : start + FETCH_CHARS], start + FETCH_CHARS < len(found.text)
         whole = [replace(found, text=text) if one == found else _shortened(one) for one in beside]
         note = f"{READING} The message {id} goes on: fetch it with start {start + FETCH_CHARS}." if goes_on else READING
-        return Quotation(_framed(whole, note), tuple(_result_of_message(one) for one in whole))
+        return Quotation(_framed(whole, note), tuple(map(_result_of, whole)))
 
     async def recall_lost(self, speaker: Speaker, question: str = "", conversation: str = "") -> Quotation:
         """
@@ -207,7 +208,9 @@ class MemoryTools:
         best: dict[int, Candidate] = {}
         for candidate in candidates:
             best.setdefault(candidate.memory.occurrence, candidate)
-        return Quotation(block.text, tuple(_result_of(best[at], question) for at in block.occurrences), is_likely)
+        quoted = [best[at] for at in block.occurrences]
+        results = tuple(_result_of(one.memory, round(one.probability, 3) if question else None) for one in quoted)
+        return Quotation(block.text, results, is_likely)
 
     def _seal(self, speaker: Speaker, given: Json, until: int) -> str:
         """A keyed hash that lets a tenant confirm an erasure until some time."""
@@ -227,20 +230,9 @@ def _of_lost(speaker: Speaker, head: Head, question: str) -> Query:
     )
 
 
-def _result_of(candidate: Candidate, question: str) -> Result:
-    memory = candidate.memory
-    probability = round(candidate.probability, 3) if question else None
-    return Result(
-        f"{memory.conversation}/{memory.occurrence}",
-        memory.conversation,
-        memory.role,
-        _date(memory.created_at),
-        probability,
-    )
-
-
-def _result_of_message(said: ShownMessage) -> Result:
-    return Result(f"{said.conversation}/{said.occurrence}", said.conversation, said.role, _date(said.created_at))
+def _result_of(said: Memory | ShownMessage, probability: float | None = None) -> Result:
+    id, date = f"{said.conversation}/{said.occurrence}", _date(said.created_at)
+    return Result(id, said.conversation, said.role, date, probability)
 
 
 def _shortened(said: ShownMessage) -> ShownMessage:

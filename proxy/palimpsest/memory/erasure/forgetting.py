@@ -205,7 +205,7 @@ class Forgetting:
         wanted = samples(erased.texts, erased.words - known)
         # the last one twice: where others never stop reading, the log is still full of the pages from before it
         vacuum = partial(self._vacuum_if_small, files)
-        for clean in (self._merge, self._optimise, vacuum, vacuum):
+        for clean in (self._merge, partial(self._database.transact, optimise), vacuum, vacuum):
             await clean()
             is_emptied = await files.truncate_log()
             left = await self._look(files.path, wanted)
@@ -236,9 +236,6 @@ class Forgetting:
             if await self._database.transact(partial(merge_some, pages=pages)) < MERGED:
                 return
             pages = MERGE_PAGES
-
-    async def _optimise(self) -> None:
-        await self._database.transact(optimise)
 
     async def _vacuum_if_small(self, files: Files) -> None:
         if files.path.stat().st_size <= self._vacuum_bytes:
