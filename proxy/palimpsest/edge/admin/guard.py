@@ -8,7 +8,7 @@ Access first, then the parameters, then the tenant: a proxy key reaches its own 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from difflib import get_close_matches
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import orjson
 import structlog
 from pydantic import ValidationError
+from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -101,7 +102,7 @@ class PathEndpoint:
             except ClientDisconnect:
                 return
             if request.method == "HEAD" and isinstance(response, StreamingResponse):
-                response.body_iterator = _nothing()
+                response.body_iterator = iterate_in_threadpool(())  # a body that ends at once
             for name, value in UNTRUSTED.items():
                 response.headers.setdefault(name, value)
         await response(scope, receive, send)
@@ -112,13 +113,6 @@ class UnknownPath:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await error_reply(404, UNKNOWN_PATH)(scope, receive, send)
-
-
-async def _nothing() -> AsyncIterator[bytes]:
-    """A body that ends at once."""
-    nothing: tuple[bytes, ...] = ()
-    for piece in nothing:
-        yield piece
 
 
 def _of_callers_tenant(caller: Caller, asked: Any) -> Any:
