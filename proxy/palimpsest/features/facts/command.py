@@ -160,7 +160,8 @@ def _rebuild(given: argparse.Namespace) -> int:
         statements = await _extract_anew(commands)
         if given.json:
             return terminal.print_json({"statements": statements})
-        terminal.console().print(f"{sum(statements.values()):,} statements: {_counts_text(statements)}")
+        counts = ", ".join(f"{count:,} {category}" for category, count in statements.items()) or "none"
+        terminal.console().print(f"{sum(statements.values()):,} statements: {counts}")
         return DONE
 
     return _run(given, work)
@@ -230,10 +231,6 @@ def _state(fact: Fact) -> str:
 
 def _fact_text(fact: Fact) -> str:
     return f"{fact.subject}: {fact.slot} = {fact.value}"
-
-
-def _counts_text(statements: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {category}" for category, count in statements.items()) or "none"
 
 
 def _print_aside(text: str) -> None:
