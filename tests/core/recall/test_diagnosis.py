@@ -29,6 +29,7 @@ from palimpsest.domain import (
     Speaker,
 )
 from palimpsest.settings.policy import MemoryPolicy, Policy
+from palimpsest.wire.message import read_message
 
 from tests.core.driving import client_table
 
@@ -75,6 +76,26 @@ def test_a_compaction_restores_what_it_took_away() -> None:
     assert found.query is not None
     assert found.query.text == QUESTION
     assert found.query.lost == {10, 11, 12, 13}
+
+
+@pytest.mark.parametrize(
+    ("behind", "asked"),
+    [
+        ((QUESTION,), QUESTION),
+        (("<command-name>/compact</command-name>", f"<feedback>{QUESTION}</feedback>"), QUESTION),
+        (("<environment_details>\nmain.py\n</environment_details>",), None),
+        ((), None),
+    ],
+    ids=["a question", "behind a command", "what a client adds", "nothing"],
+)
+def test_what_was_typed_behind_a_summary_in_its_message_is_asked(behind: tuple[str, ...], asked: str | None) -> None:
+    parts = [
+        {"type": "text", "text": text} for text in ("<system-reminder>x</system-reminder>", "We talked. " * 9, *behind)
+    ]
+    merged = read_message({"role": "user", "content": parts})
+    found = decide(Chat((merged,), "m", b"", {}), replace(SUMMARY, kept=(-1,)))
+    assert found.query is not None and (found.query.named is None) is (asked is not None)
+    assert found.query.text == asked or ("We talked." in found.query.text and asked is None)
 
 
 def test_the_newest_question_is_what_a_person_says_last() -> None:

@@ -310,7 +310,10 @@ LONG = "It is as it was before, and as all of us had wanted it when we spoke of 
 @pytest.mark.parametrize(
     ("said", "told_of_it"),
     [
-        ("in the end the service must never read legacy_settings again, whatever the old", "never read legacy_settings"),
+        (
+            "in the end the service must never read legacy_settings again, whatever the old",
+            "never read legacy_settings",
+        ),
         ("and the job_attempts does not work at all", "job_attempts does not work"),
     ],
 )

@@ -22,7 +22,7 @@ from palimpsest.core.archive.chunking import tags
 from palimpsest.core.block.pressure import counts_chars, limited_by_client, recall_budget, restore_budget, roomy_budget
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.generosity import Demand, demanded
-from palimpsest.core.recall.human_text import is_unspoken, newest_spoken
+from palimpsest.core.recall.human_text import is_unspoken, newest_spoken, typed_behind
 from palimpsest.core.recall.utterance import QUESTION_MARKS, read_utterance, says_nothing
 from palimpsest.domain import (
     TOOL_ROLES,
@@ -70,15 +70,21 @@ class _HumanWords:
     """The newest words of a person in a request."""
 
     newest: int  # index of the newest user message with a text, or -1
+    place: int  # of that in the history
     at: int  # index of the newest that a person wrote, or -1
     text: str
     is_last: bool  # the request ends with it
+    is_summary: bool  # nothing was typed in it
 
     @staticmethod
-    def of(chat: Chat, asides: Asides) -> _HumanWords:
+    def of(chat: Chat, asides: Asides, summary_at: Sequence[int]) -> _HumanWords:
         newest = newest_human(chat)
         at, text = newest_spoken(chat, asides)
-        return _HumanWords(newest, at, text, at == newest and _speaks_last(chat, newest))
+        place = newest - sum(message.is_instruction for message in chat.messages[: newest + 1])
+        is_summary = newest >= 0 and place in summary_at
+        if is_summary and at == newest and (typed := typed_behind(chat.messages[at], asides)):
+            text, is_summary = typed, False  # some clients put it into the message of the summary
+        return _HumanWords(newest, place, at, text, at == newest and _speaks_last(chat, newest), is_summary)
 
 
 NO_BLOCKS = SeenBlocks()
@@ -111,7 +117,11 @@ def diagnose(
         return replace(found, note=Note.SIDE_REQUEST)
     if lineage.ambiguous:
         return replace(found, note=Note.AMBIGUOUS)
-    spoken, lost, restores = _HumanWords.of(chat, asides), lost_occurrences(lineage), lineage.restores
+    spoken, lost, restores = (
+        _HumanWords.of(chat, asides, lineage.summary_at),
+        lost_occurrences(lineage),
+        lineage.restores,
+    )
     if lineage.event is not Event.RETRY and (spoken.is_last or restores):
         found = replace(found, anchor=spoken.newest)
     reach = speaker.reach(policy.memory.reach)
@@ -131,7 +141,7 @@ def diagnose(
         return replace(found, note=budget)
     kind = BlockKind.RESTORE if restores else BlockKind.RECALL
     demand = demanded(policy.memory.generosity, kind, lineage.head)
-    asks = not restores or (not is_idle and _asks(chat, lineage, spoken))
+    asks = not restores or (not is_idle and _asks(lineage, spoken))
     text, ask_journal = _question(chat, lineage, spoken, asks)
     told = () if sheds else tuple(blocks.texts)
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
@@ -223,14 +233,14 @@ def _goes_on(chat: Chat, spoken: _HumanWords) -> bool:
     return before is not None and before.text.rstrip().endswith(QUESTION_MARKS)
 
 
-def _asks(chat: Chat, lineage: Lineage, spoken: _HumanWords) -> bool:
+def _asks(lineage: Lineage, spoken: _HumanWords) -> bool:
     """Whether the request ends with a human message in words that was never there before."""
     if not spoken.is_last or not read_utterance(spoken.text).words:
         return False
-    at = spoken.newest - sum(message.is_instruction for message in chat.messages[: spoken.newest + 1])
+    at = spoken.place
     is_reworded = lineage.restores_again and at in lineage.changed
     is_new = at >= len(lineage.kept) or lineage.kept[at] < 0 or is_reworded
-    return is_new and at not in lineage.summary_at
+    return is_new and not spoken.is_summary
 
 
 def _new_names(chat: Chat, lineage: Lineage) -> frozenset[str]:

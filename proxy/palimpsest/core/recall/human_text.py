@@ -33,6 +33,7 @@ _NOTES = re.compile(
     # by claude-code: the text of a skill that the model has started
     r"|\s*Base directory for this skill: (?s:(?:(?!\[Request interrupted).)+)"
 )
+_ELEMENT = re.compile(r"\s*<([\w-]{1,40})>(?s:.*)</\1>\s*")  # a client's, as `<environment_details>`: Cline
 _EMPTY = re.compile(r"<([\w-]{1,40})></\1>")  # as `<command-args></command-args>`: a command without any
 ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more than what a client says
 
@@ -77,6 +78,16 @@ def spoken(text: str) -> Sequence[tuple[int, int]]:
 def is_unspoken(message: Message, asides: Asides) -> bool:
     """Whether a message of the user's is the client's own, as a whole."""
     return message.role == "user" and bool(message.text.strip()) and not human_text(message.text, asides)
+
+
+def typed_behind(message: Message, asides: Asides) -> str:
+    """What a person wrote in the parts of a message behind its longest one, such as a summary of the client's."""
+    content = message.raw.get("content")
+    parts = content if isinstance(content, list) else ()
+    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    longest = max(range(len(texts)), key=lambda at: len(texts[at]), default=0)
+    typed = (text for text in texts[longest + 1 :] if not _ELEMENT.fullmatch(untagged_words(text)))
+    return human_text("\n".join(typed), asides)
 
 
 def newest_spoken(chat: Chat, asides: Asides) -> tuple[int, str]:
