@@ -323,15 +323,91 @@ async def test_a_turn_whose_cover_comes_to_nothing_is_brought_before_those_behin
     assert memory.turns == ["a-1", "a-2"]
 
 
-async def test_a_turn_that_cannot_be_removed_comes_again_before_those_behind_it(tmp_path: Path) -> None:
+async def test_a_turn_that_is_covered_while_its_lane_is_busy_waits_for_its_cover_too(tmp_path: Path) -> None:
+    memory = Memory()
+    memory.held["a-1"] = asyncio.Event()
+    async with courier(tmp_path, memory) as one:
+        await take(one, "a-1")
+        async with running(one):
+            await until(lambda: memory.running == 1)
+            done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+            brought = await one.take("a-2", b"a-2", "a", Cover(done, lambda: False))
+            memory.held["a-1"].set()
+            await until(lambda: one.waiting == 1)
+            await asyncio.sleep(0.05)
+            assert brought is not None and not brought.done() and one.waiting == 1
+            done.set_result(None)
+            await until(lambda: one.waiting == 0)
+    assert memory.turns == ["a-1", "a-2"]
+
+
+async def test_a_turn_that_was_brought_and_cannot_be_removed_is_not_brought_again(tmp_path: Path) -> None:
     memory = Memory()
     async with courier(tmp_path, memory) as one:
         await take(one, "a-1", "a-2")
         with closing(sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)) as other, capture_logs() as lines:
-            memory.on_bring = lambda turn: memory.turns == ["a-1"] and other.execute("BEGIN IMMEDIATE")
+            memory.on_bring = lambda turn: turn == "a-1" and other.execute("BEGIN IMMEDIATE")
             async with running(one):
                 await until(lambda: bool(lines))
                 assert (memory.turns, one.waiting) == (["a-1"], 2)
                 other.rollback()
                 await until(lambda: one.waiting == 0)
-    assert memory.turns == ["a-1", "a-1", "a-2"] and "locked" in lines[0]["reason"]
+    assert memory.turns == ["a-1", "a-2"] and "locked" in lines[0]["reason"]
+
+
+async def test_turns_without_a_lane_come_before_all_others_and_nobody_is_settled_before(tmp_path: Path) -> None:
+    memory = Memory()
+    async with courier(tmp_path, memory) as one:
+        await one.take("t-1", b"t-1")
+        await take(one, "a-1")
+        memory.held["t-1"] = asyncio.Event()
+        async with running(one):
+            await until(lambda: memory.running == 1)
+            assert not await one.settled(0.01, "b")
+            memory.held["t-1"].set()
+            await until(lambda: one.waiting == 0)
+    assert memory.turns == ["t-1", "a-1"]
+
+
+async def test_where_the_disk_cannot_be_read_at_the_start_what_waits_is_behind_once_it_can(tmp_path: Path) -> None:
+    memory = Memory()
+    memory.held["a-1"] = asyncio.Event()
+    async with courier(tmp_path, memory) as one:
+        await take(one, "a-1")
+    with closing(sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        one = Courier(tmp_path, SECRET, memory.bring, memory.look, Metrics(), 0.01, 0.01, others_seconds=0.01)
+        await one.open()
+    async with running(one):
+        await until(lambda: memory.running == 1)
+        assert not await one.settled(0.01, "a")
+        memory.held["a-1"].set()
+        await until(lambda: one.waiting == 0 and not one.is_behind)
+    await one.close()
+
+
+async def test_large_turns_that_hang_hold_up_neither_small_ones_nor_other_large_ones(tmp_path: Path) -> None:
+    memory = Memory()
+    hanging = {f"stuck{number}" for number in range(MOST_BROUGHT)}
+    tried: set[str] = set()
+
+    async def bring(turn: str, envelope: bytes) -> None:
+        lane = turn.partition("-")[0]
+        if lane in hanging and lane not in tried:
+            tried.add(lane)
+            raise Away("it hangs")
+        if lane in hanging:
+            await asyncio.Event().wait()
+        memory.turns.append(turn)
+
+    one = Courier(tmp_path, SECRET, bring, memory.look, Metrics(), 0.01, 0.01)
+    await one.open()
+    for lane in hanging:
+        await one.take(f"{lane}-1", bytes(SMALL_BYTES + 1), lane)
+    async with running(one):
+        await until(lambda: tried == hanging)
+        await one.take("a-1", b"a", "a")
+        await one.take("b-1", bytes(SMALL_BYTES + 1), "b")
+        await until(lambda: sorted(memory.turns) == ["a-1", "b-1"])
+    await one.close()

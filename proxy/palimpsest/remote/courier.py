@@ -12,9 +12,10 @@ holds up the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -30,7 +31,8 @@ FILE_NAME = "waiting.db"
 MOST_BYTES = 1 << 30  # of the file: some thousand turns of long histories, a week away from the other machine
 MOST_BROUGHT = 16  # lanes at once: four for each connection that reads; the one that writes takes all that is there
 MOST_RETRIED = 4  # further ones at once, of those that failed the last time: one may take half a minute to fail again
-SMALL_BYTES = 2 << 20  # of an envelope; larger ones are brought one at a time, so that all together take few memory
+SMALL_BYTES = 2 << 20  # of an envelope; larger ones are brought one at a time, so that all together take little memory
+FIRST_SECONDS = 5.0  # that a turn takes before it counts as failed: whatever works is done in a tenth of that
 MOST_TRIES = 10  # of a turn that fails in a way that nobody foresaw: what passes by itself has passed by then
 OTHERS_SECONDS = 60.0  # between looks for turns that another process of this folder has left behind
 EVERYBODY = b""  # the lane of turns without one: where that fails, memory is away
@@ -79,6 +81,19 @@ class _Own:
         return self.cover is not None and not self.cover.has_failed
 
 
+class _Places:
+    """How many lanes are brought at once."""
+
+    def __init__(self, most: int) -> None:
+        self._all, self._large = asyncio.Semaphore(most), asyncio.Lock()
+
+    @asynccontextmanager
+    async def place(self, size_bytes: int) -> AsyncIterator[None]:
+        """A place for a turn of this size."""
+        async with self._large if size_bytes > SMALL_BYTES else nullcontext(), self._all:
+            yield
+
+
 @dataclass(slots=True)
 class _Lane:
     """Turns that must stay in their order, while some of them wait."""
@@ -86,10 +101,12 @@ class _Lane:
     is_behind: bool  # turns wait that memory should have had before
     own: dict[int, _Own] = field(default_factory=dict)  # turns of this process, by number, in their order
     task: asyncio.Task[None] | None = None  # that brings them
-    failure: str = ""  # why the first could not be brought the last time
-    tries: int = 0  # of the first, that failed in a way that nobody foresaw
+    first: int = 0  # number of the turn that is brought, or was brought last
+    is_over: bool = False  # that one needs not be brought any more, and is to be removed
+    failure: str = ""  # why it could not be brought the last time
+    tries: int = 0  # of it, that failed in a way that nobody foresaw
 
-    def end_before(self, number: float) -> None:
+    def end_before(self, number: int) -> None:
         """Say of all own turns before this one that they were brought."""
         for passed in [own for own in self.own if own < number]:
             self.own.pop(passed).brought.set_result(None)
@@ -128,8 +145,7 @@ class Courier:
         self._answers = asyncio.Event()  # memory did, when it was looked last
         self._takings: set[Taking] = set()
         self._lanes: dict[bytes, _Lane] = {}  # of which turns wait
-        self._brought, self._retried = asyncio.Semaphore(MOST_BROUGHT), asyncio.Semaphore(MOST_RETRIED)
-        self._large = asyncio.Lock()
+        self._brought, self._retried = _Places(MOST_BROUGHT), _Places(MOST_RETRIED)
         self._on_waiting = on_waiting
         self.waiting = 0
         self.trouble: Away | Denied | None = None
@@ -141,7 +157,7 @@ class Courier:
 
     async def open(self) -> None:
         with suppress(MemoryFault):
-            await self._learn(are_behind=True)
+            await self._learn()
 
     async def close(self) -> None:
         """What waits is brought at the next start."""
@@ -153,7 +169,7 @@ class Courier:
         """Wait until all of a lane that was taken by now has been brought; False: memory does not have it yet."""
         if self.trouble is not None:
             return False
-        waits = self._lanes.get(self._room.lane(lane))
+        waits = self._lanes.get(EVERYBODY) or self._lanes.get(self._room.lane(lane))
         if waits is None or waits.is_behind:
             return waits is None
         if on_their_way := [own.brought for own in waits.own.values() if not own.is_covered]:
@@ -182,7 +198,8 @@ class Courier:
                 self._wake.clear()
                 if await self._is_answering():
                     for name, lane in self._lanes.items():
-                        if lane.task is None or lane.task.done():
+                        may_begin = name == EVERYBODY or EVERYBODY not in self._lanes
+                        if may_begin and (lane.task is None or lane.task.done()):
                             lane.task = tasks.create_task(self._bring_lane(name, lane))
                     await self._wake.wait()
 
@@ -215,17 +232,17 @@ class Courier:
         """Learn of turns whose process has ended, and of those that this one could not read before; forever."""
         while True:
             try:
-                await self._learn(are_behind=False)
+                await self._learn()
                 self._wake.set()
             except MemoryFault as fault:
                 log.warning("it cannot be read which turns wait on this disk", reason=str(fault))
             await asyncio.sleep(self._others_seconds)
 
-    async def _learn(self, are_behind: bool) -> None:
+    async def _learn(self) -> None:
         """Learn what waits on the disk, whoever put it there."""
         counts = await self._on_disk(self._room.lanes)
         for name in counts:
-            self._lanes.setdefault(name, _Lane(are_behind))
+            self._lanes.setdefault(name, _Lane(is_behind=True))
         self._count(sum(counts.values()))
 
     async def _is_answering(self) -> bool:
@@ -243,41 +260,44 @@ class Courier:
         """Bring the turns of a lane one after the other, until none waits."""
         while self._lanes.get(name) is lane:
             await self._answers.wait()
-            first = next(iter(lane.own.values()), None)
-            if first is not None and first.cover is not None:
-                await asyncio.wait([first.cover.done])
-            async with self._retried if lane.failure else self._brought:
-                failure = await self._try_first(name, lane) if self._answers.is_set() else None
-            if failure is not None:
+            try:
+                await self._bring_first(name, lane)
+            except TimeoutError:
+                await self._hold_up(name, lane, Away(f"bringing it takes longer than {FIRST_SECONDS:g} seconds"))
+            except Exception as failure:  # a guard: what is wrong with one turn must not hold up other lanes
                 await self._hold_up(name, lane, failure)
 
-    async def _try_first(self, name: bytes, lane: _Lane) -> Exception | None:
-        """Bring the first turn of a lane; why it could not be."""
-        try:
-            await self._bring_first(name, lane)
-        except Exception as failure:  # a guard: what is wrong with one turn must not hold up other lanes
-            return failure
-        lane.failure, lane.tries = "", 0
-        if self.trouble is not None and self._answers.is_set():
-            self._recover()
-        return None
-
     async def _bring_first(self, name: bytes, lane: _Lane) -> None:
+        """Bring the first turn of a lane, once whoever covers it has ended; where there is none, the lane ends."""
         found = await self._on_disk(self._room.first, name)
-        if found is None:
-            lane.end_before(float("inf"))
-            del self._lanes[name]
-            return
-        number, size_bytes = found
+        number, size_bytes = found or (sys.maxsize, 0)
         lane.end_before(number)  # another process has brought those
+        if found is None:
+            del self._lanes[name]
+            self._recover()
+            self._wake.set()  # others may have waited for it
+            return
+        if number != lane.first:
+            lane.first, lane.is_over, lane.failure, lane.tries = number, False, "", 0
         own = lane.own.get(number)
-        if own is None or not own.is_covered:
-            lane.is_behind |= own is not None and own.cover is not None  # whoever was to write it has not
-            async with self._large if size_bytes > SMALL_BYTES else nullcontext():
-                await self._bring_one(number, is_last_try=lane.tries + 1 >= MOST_TRIES)
+        if own is not None and own.cover is not None and not lane.is_over:
+            await asyncio.wait([own.cover.done])
+            lane.is_over = own.is_covered
+            lane.is_behind |= not own.is_covered
+        if not lane.is_over:
+            places, seconds = self._brought, None if name == EVERYBODY else FIRST_SECONDS
+            if lane.failure:
+                places, seconds = self._retried, None
+            async with places.place(size_bytes):
+                if not self._answers.is_set():
+                    return
+                async with asyncio.timeout(seconds):
+                    await self._bring_one(number, is_last_try=lane.tries + 1 >= MOST_TRIES)
+            lane.is_over = True
         await self._on_disk(self._room.remove, number)
         lane.end_before(number + 1)
         self._count(max(self.waiting - 1, 0))
+        self._recover()
 
     async def _bring_one(self, number: int, is_last_try: bool) -> None:
         """Bring a turn, unless another process has meanwhile; one that can never be brought is counted and logged."""
@@ -296,19 +316,20 @@ class Courier:
     async def _hold_up(self, name: bytes, lane: _Lane, failure: Exception) -> None:
         """Wait with a lane before its first turn is tried again; where memory is away, all wait."""
         lane.is_behind = True
+        is_of_all = False
         if isinstance(failure, (Away, Denied)):
-            if name == EVERYBODY:
+            is_of_all = name == EVERYBODY
+            if is_of_all:
                 self.fail(failure)
             elif not self._answers.is_set() or await self._has_gone():
                 return
         elif not isinstance(failure, MemoryFault):
             lane.tries += 1
+            self._counts.fault("courier")
         reason = str(failure) or type(failure).__name__
-        if name != EVERYBODY and lane.failure != reason:
+        if not is_of_all and lane.failure != reason:
             trace = None if isinstance(failure, MemoryFault) else failure
-            log.warning(
-                "turns of one tenant wait here; its requests pass without memory", reason=reason, exc_info=trace
-            )
+            log.warning("a turn cannot be brought; it waits with those behind it", reason=reason, exc_info=trace)
         lane.failure = reason
         await asyncio.sleep(self._pause_seconds(failure))
 
@@ -322,10 +343,10 @@ class Courier:
         return False
 
     def _recover(self) -> None:
-        """Memory answers, and is no longer behind for everybody."""
-        if self.trouble is not None:
+        """Memory has taken something, or nothing waits for it: it is there again, unless it has gone meanwhile."""
+        if self.trouble is not None and self._answers.is_set():
             log.info("memory is back; what was said meanwhile follows")
-        self.trouble = None
+            self.trouble = None
 
     def _pause_seconds(self, failure: Exception | None) -> float:
         return self._denied_seconds if isinstance(failure, Denied) else self._away_seconds

@@ -114,6 +114,19 @@ async def test_messages_that_hold_a_credential_are_found_by_kind_and_erased_and_
     assert len(await texts(database) - {""}) == 2 + 6
 
 
+async def test_a_message_in_parts_holds_what_its_texts_hold_and_each_credential_once(
+    database: Database, journal: Journal, forgetting: Forgetting
+) -> None:
+    secret = "gh" + "p_" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zAbC5d"
+    for number, text in enumerate(("connect by mysql -u root -p\nand then select 1;", f"use {secret} for it")):
+        part = {"type": "text", "text": text}
+        await journal.write([record([{"role": "user", "content": [part]}], conversation=f"c-{number}")])
+    preview = await forgetting.preview(Target(credentials=True))
+    assert preview is not None
+    assert (preview.counts["messages"], preview.counts["credentials: github-token"]) == (1, 1)
+    assert "credentials: password" not in preview.counts
+
+
 async def test_rows_that_move_while_others_go_leave_no_copy_behind(database: Database, journal: Journal) -> None:
     dice = random.Random(7)
     words = ["".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=dice.randint(4, 14))) for _ in range(3000)]

@@ -305,6 +305,9 @@ async def test_a_lasting_wish_comes_unasked_where_it_is_near_and_not_to_any_ques
 
 
 RULE = "Never push to main."
+MIDDLING = [
+    f"Always use the {name} client here. {'It is what all of us are used to by now. ' * 5}" for name in ("x1", "y2")
+]
 NAMES = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hal", "iris", "joe", "kim")
 MANY_RULES = [f"Always use the {name} client for the nightly {name} export." for name in NAMES]
 
@@ -319,6 +322,7 @@ MANY_RULES = [f"Always use the {name} client for the nightly {name} export." for
         ([RULE], (f"<palimpsest-memory>\nuser: {RULE}\n</palimpsest-memory>",), []),
         (MANY_RULES, (), MANY_RULES[-6:]),
         ([RULE, "Always use pnpm for this, as yarn has broken the build here again and again. " * 5], (), [RULE]),
+        ([RULE, MIDDLING[0], MIDDLING[1]], (), [RULE, MIDDLING[1]]),
     ],
     ids=[
         "alone",
@@ -328,6 +332,7 @@ MANY_RULES = [f"Always use the {name} client for the nightly {name} export." for
         "told in a block",
         "the newest of many",
         "a long one",
+        "what still fits",
     ],
 )
 async def test_the_newest_lost_rules_that_always_hold_come_to_any_question(
@@ -841,6 +846,22 @@ async def test_with_a_task_comes_what_came_of_it(recall: Recall, past: Past) -> 
     recalled = await recall.recall(ask("Where in staging does the worker deploy?", said), 10)
     assert texts(recalled)[:2] == [task, outcome]
     assert recalled.candidates[0].probability == recalled.candidates[1].probability
+
+
+async def test_what_a_tool_returned_is_not_told_as_what_came_of_a_task(recall: Recall, past: Past) -> None:
+    task, result = "deploy the worker to staging", "CrashLoopBackOff worker-77"
+    listed = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "kubectl get"}'}}
+    asked: list[Json] = [user(task), {"role": "assistant", "content": None, "tool_calls": [listed]}]
+    asked.append({"role": "tool", "tool_call_id": "c1", "content": result})
+    await past.journal.write([record(asked, conversation="c-1")])
+    said = frozenset(await past.say(*TALK, *("So.", "Yes.") * 20, conversation="c-2"))
+    await past.index()
+    await past.mark_users()
+    everything = said | frozenset(range(1, 4))
+    recalled = await recall.recall(ask("Where in staging does the worker deploy?", everything), 10)
+    best = recalled.candidates[0]
+    assert best.memory.text == task
+    assert all(one.probability < best.probability for one in recalled.candidates if one.memory.text == result)
 
 
 async def test_an_earlier_copy_of_a_request_does_not_take_the_place_of_what_answers_it(

@@ -451,10 +451,11 @@ def _standing(texts: PassageTexts, table: PassageTable, query: Query, own: int, 
     gone = {row for row in wishes[lost].tolist() if row in said and is_sure_wish(said[row])}
     shown = "\n".join((*(query.told or ()), *(said[row] for row in wishes[seen].tolist() if row in said)))
     held = rules(((row, text) for row, text in said.items() if row in gone), shown)
-    newest = np.array(sorted({row for rule in held for row in rule.occurrences}, reverse=True), int)
-    newest = newest[table.lengths[newest] <= STANDING_CHARS]  # one that does not fit keeps no other away
-    fitting: Rows = newest[np.cumsum(table.lengths[newest]) <= STANDING_CHARS]
-    return fitting[::-1]
+    fitting: list[int] = []
+    for row in sorted({row for rule in held for row in rule.occurrences}, reverse=True):
+        if table.lengths[[row, *fitting]].sum() <= STANDING_CHARS:  # one that does not fit keeps no other away
+            fitting.append(row)
+    return np.array(fitting[::-1], int)
 
 
 def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:

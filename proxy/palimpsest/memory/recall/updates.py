@@ -50,6 +50,7 @@ def with_related(
     replies = {row: at for row, at in replies.items() if at >= 0 and eligible[at]}
     looked_at = [*(rows for rows, _ in later.values()), *others.values(), np.array([*replies.values()], np.int64)]
     read = texts_of(texts, table, updates.union(looked_at))
+    reports = {id for id, _, _, role, *_ in texts.of(table.ids[[*replies.values()]].tolist()) if role == "assistant"}
     behind: dict[int, list[tuple[int, float]]] = {}
     rare = term_weight(1, len(table))
     for row in said:
@@ -63,7 +64,7 @@ def with_related(
         named_too = [one for one in others[row].tolist() if one in read and updates.has_name(read[one], named[row])]
         behind[row] = [*newest, *ranked, *((one, 0.0) for one in named_too[: updates.NAMESAKES])]
     for row, at in replies.items():  # without it a rejected answer would stand as true, and a task as one to do
-        if at in read and (table.users[row] or updates.REJECTION.match(read[at])):
+        if at in read and (table.ids[at] in reports if table.users[row] else updates.REJECTION.match(read[at])):
             behind[row] = [(at, 0.0), *behind.get(row, ())]
     at_end = {row: updates.next_statement(table, row, eligible, asked) for row in said}
     return _with_updates(best, behind, at_end) if any((*behind.values(), *at_end.values())) else best

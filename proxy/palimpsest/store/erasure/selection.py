@@ -9,10 +9,11 @@ from typing import Literal
 
 import orjson
 
-from palimpsest.core.redaction.redaction import credentials_in
+from palimpsest.core.redaction.redaction import credentials_in, redact
 from palimpsest.domain import HeadFlag, frozen
 from palimpsest.store.engine import Ask, ids
 from palimpsest.store.knowledge.added_facts import added_by
+from palimpsest.wire.storage_codec import cleaned, from_stored
 
 CONTENTS_AT_A_TIME = 5_000  # read and searched between two looks at whether somebody else wants the reader
 
@@ -198,7 +199,7 @@ def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float, withou
         rows = [(c, o) for c, o in rows if o in holding]
     credentials: Counter[str] = Counter()
     if target.credentials:
-        holding = _holding(ask, tenant, credentials_in)
+        holding = _holding(ask, tenant, _credentials)
         rows = [(c, o) for c, o in rows if o in holding]
         credentials.update(kind for _, occurrence in rows for kind in holding[occurrence])
     messages: dict[int, list[int]] = {}
@@ -248,8 +249,8 @@ def _of_turn(ask: Ask, tenant: int, turn: int, publics: dict[int, str], without:
     return [(conversation, occurrence) for conversation, occurrence in dict.fromkeys(rows) if conversation in publics]
 
 
-def _holding(ask: Ask, tenant: int, look: Callable[[str], Collection[str]]) -> dict[int, Collection[str]]:
-    """Occurrences in whose text or JSON something is found, with what that is."""
+def _holding(ask: Ask, tenant: int, look: Callable[[str, str], Collection[str]]) -> dict[int, Collection[str]]:
+    """Occurrences in whose text or JSON (`to_stored`) something is found, with what that is."""
     found: dict[int, Collection[str]] = {}
     last = 0
     while rows := ask(
@@ -257,24 +258,36 @@ def _holding(ask: Ask, tenant: int, look: Callable[[str], Collection[str]]) -> d
         (tenant, last, CONTENTS_AT_A_TIME),
     ):
         last = rows[-1][0]
-        held = {id: there for id, text, rest in rows if (there := [*look(text), *look(rest)])}
+        held = {id: there for id, text, rest in rows if (there := look(text, rest))}
         which = "SELECT id, content FROM occurrence WHERE content IN (SELECT value FROM numbers(?))"
         found |= {occurrence: held[content] for occurrence, content in ask(which, (ids([*held]),))}
     return found
 
 
-def _finder(words: str) -> Callable[[str], Collection[str]]:
+def _credentials(text: str, rest: str) -> Collection[str]:
+    """The kinds of the credentials in a message, found as they are where it is stored: string by string."""
+    found: list[str] = []
+
+    def note(said: str) -> str:
+        found.extend(credentials_in(said))
+        return redact(said)
+
+    cleaned(from_stored(text, rest), note)
+    return found
+
+
+def _finder(words: str) -> Callable[[str, str], Collection[str]]:
     """What finds these words in a text, in any case and whatever white space is between them."""
     plain = " ".join(words.casefold().split())
     escaped = orjson.dumps(plain).decode()[1:-1]  # as it stands in JSON
 
     longest = max(plain.replace('"', " ").replace("\\", " ").split(), key=len, default="")
 
-    def look(text: str) -> Collection[str]:
+    def is_in(text: str) -> bool:
         folded = text.casefold()
         if longest not in folded:  # squeezing every text takes ten times as long
-            return ()
+            return False
         said = " ".join(folded.replace("\\n", " ").split())
-        return (words,) if plain in said or escaped in said else ()
+        return plain in said or escaped in said
 
-    return look
+    return lambda text, rest: (words,) if is_in(text) or is_in(rest) else ()

@@ -153,12 +153,18 @@ class WaitingRoom:
     def _open_file(self) -> sqlite3.Connection:
         os.close(os.open(self._file, os.O_RDWR | os.O_CREAT, FILE_MODE))
         connection = sqlite3.connect(self._file, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        for setting in ("auto_vacuum = FULL", "journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
-            connection.execute(f"PRAGMA {setting}")
-        connection.execute(TABLE)
-        if "lane" not in [column for _, column, *_ in connection.execute("PRAGMA table_info(waiting)")]:
-            connection.execute("ALTER TABLE waiting ADD COLUMN lane BLOB NOT NULL DEFAULT x''")  # of an older build
-        connection.execute("CREATE INDEX IF NOT EXISTS waiting_of_lane ON waiting (lane, number)")
+        try:
+            for setting in ("auto_vacuum = FULL", "journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
+                connection.execute(f"PRAGMA {setting}")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(TABLE)
+            if "lane" not in [column for _, column, *_ in connection.execute("PRAGMA table_info(waiting)")]:
+                connection.execute("ALTER TABLE waiting ADD COLUMN lane BLOB NOT NULL DEFAULT x''")  # of an older build
+            connection.execute("CREATE INDEX IF NOT EXISTS waiting_of_lane ON waiting (lane, number)")
+            connection.execute("COMMIT")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
     def _ciphered(self, record: bytes, nonce: bytes) -> bytes:
