@@ -35,6 +35,8 @@ ASIDES = Asides((re.compile("go on, or ask\\."),))
         ("<system-reminder>a</system-reminder> Which <command-name>b</command-name> port?", "Which  port?"),
         ("<system-reminder>not closed. Which port?", "<system-reminder>not closed. Which port?"),
         ("<system-reminder>a</system-reminder>\n<command-name>b</command-name>", ""),
+        ("<task-notification><status>completed</status><result>Done.</result></task-notification>", ""),
+        ("<ide_opened_file>The user opened main.py in the IDE.</ide_opened_file>Which port?", "Which port?"),
         ("<system-reminder>a</system-reminder><args></args>", ""),
         ("<system-reminder>a</system-reminder><args>the gateway</args>", "<args>the gateway</args>"),
         ("<command-name>/review</command-name>\n<command-args>150</command-args>", ""),

@@ -15,9 +15,9 @@ from palimpsest.domain import Chat, Message
 
 QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“”", "«": "»", "「": "」"}  # what opens one, and what may close it
 ASIDE_TAGS = (
-    # claude-code: what it tells of commands that were run in it, and its reminders
+    # claude-code: what it tells of commands that were run in it, of its agents and its editor, and its reminders
     *("local-command-caveat", "local-command-stdout", "local-command-stderr"),
-    *("command-name", "command-message", "system-reminder"),
+    *("command-name", "command-message", "system-reminder", "task-notification", "ide_opened_file", "ide_selection"),
     "environment_context",  # codex-exec
 )
 """Elements that clients write into messages of the user's: not said, not asked, and found by nobody."""
