@@ -36,6 +36,7 @@ from palimpsest.edge.generations import Generation, Generations
 from palimpsest.edge.hangup import on_hangup
 from palimpsest.edge.key_limits import KeyLimits
 from palimpsest.edge.open_turns import OpenTurns
+from palimpsest.edge.project_path import ProjectPaths
 from palimpsest.edge.proxy_routes import ProxyRoutes
 from palimpsest.edge.request_id import LabelledAnswers
 from palimpsest.edge.self_description import self_description
@@ -194,7 +195,7 @@ class _Proxy:
 
     def application(self) -> ASGIApp:
         """The newest generation, and the life of all of them."""
-        answers = ClosingAnswers(self._generations, self._draining)
+        answers = ProjectPaths(ClosingAnswers(self._generations, self._draining))
         return _Front(("lifespan",), Starlette(lifespan=lambda _app: self._life()), answers)
 
     @asynccontextmanager

@@ -94,9 +94,9 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
         Run(f"disable --tenant static:me --reason 'to try' {HERE}", "memory is off for static:me"),
         Run(f"enable --tenant static:me {HERE}", "memory is on for static:me"),
         Run(
-            f"wrap {HERE} --host 127.0.0.1 --port {{free}} --upstream {{upstream}} --model {MODEL} -- "
+            f"wrap {HERE} --host 127.0.0.1 --port {{free}} --upstream {{upstream}} --model {MODEL} --project shop -- "
             "sh -c 'echo $OPENAI_BASE_URL'",
-            "http://127.0.0.1:{free}/v1",
+            "http://127.0.0.1:{free}/@shop/v1",
         ),
         *(
             Run(

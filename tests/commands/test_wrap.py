@@ -20,7 +20,7 @@ from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.load import read_yaml, shipped
 from palimpsest.settings.policy import Policy
 
-from tests.running import PATIENCE_SECONDS, PATIENT, ROOT, Proxy, free_port, request, until
+from tests.running import PATIENCE_SECONDS, PATIENT, ROOT, Proxy, free_port, request, rows, until
 
 pytestmark = pytest.mark.slow
 
@@ -46,12 +46,13 @@ class Wrapped:
         own["PALIMPSEST_MODEL__CACHE"] = str(folder / "models")  # nothing here asks for what is a fifth of a start
         self.env = kept | own | PATIENT | variables
 
-    def words(self, *command: str) -> list[str]:
-        return ["wrap", "--port", str(self.port), "--data", str(self.data), "--", *command]
+    def words(self, *command: str, project: str = "") -> list[str]:
+        named = ["--project", project] if project else []
+        return ["wrap", "--port", str(self.port), "--data", str(self.data), *named, "--", *command]
 
-    def run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, stdin: str = "", project: str = "") -> subprocess.CompletedProcess[str]:
         assert Proxy.fork_server is not None
-        return Proxy.fork_server.run(self.words(*command), self.env, stdin=stdin)
+        return Proxy.fork_server.run(self.words(*command, project=project), self.env, stdin=stdin)
 
     def start(self, *command: str) -> subprocess.Popen[str]:
         words = [*PROGRAM, *self.words(*command)]
@@ -79,6 +80,25 @@ def test_a_command_speaks_through_a_proxy_that_goes_when_it_does(upstream: Scrip
     assert upstream.received[0].headers["Authorization"] == "Bearer sk-x"
     assert is_free(wrapped.port)
     assert "Application startup complete" in wrapped.log
+
+
+def test_what_is_said_in_a_project_stays_in_it(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    upstream.script = lambda _: "hello to you"
+    wrapped = Wrapped(tmp_path, OPENAI_BASE_URL=upstream.url)
+    done = wrapped.run(sys.executable, "-c", ASK, project="Ann's shop")
+    asked = f"http://127.0.0.1:{wrapped.port}/@Ann%27s%20shop/v1/chat/completions"
+    assert (done.stdout, done.stderr) == (f"hello to you start {asked}\n", "")
+    assert upstream.received[0].path == "/v1/chat/completions"
+    assert "x-palimpsest-scope" not in {name.lower() for name in upstream.received[0].headers}
+    assert rows(wrapped.data, "SELECT scope FROM conversation") == [("Ann's shop",)]
+
+
+def test_a_command_inside_of_another_may_name_a_project_of_its_own(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    wrapped = Wrapped(tmp_path, OPENAI_BASE_URL=upstream.url)
+    inner = [*PROGRAM, "wrap", "--project", "inner", "--", "sh", "-c", "echo $OPENAI_BASE_URL $ANTHROPIC_BASE_URL"]
+    done = wrapped.run(*inner, project="outer")
+    root = f"http://127.0.0.1:{wrapped.port}/@inner"
+    assert done.stdout == f"{root}/v1 {root}\n"
 
 
 def test_standard_input_and_exit_status_are_the_commands(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import ValidationError
 
@@ -55,12 +55,13 @@ BY_LITELLM = ""
 """In place of a host: requests are translated there, and what only the provider knows is refused."""
 
 
-def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str]) -> int:
+def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str], project: str = "") -> int:
     """
     Run a command with memory.
 
     Args:
         policy: of the proxy; if it has the default upstreams, the user's take their place (`base_url_of_client`).
+        project: that all of its requests belong to; "": to none that is named here.
 
     Returns:
         The command's exit status, as a shell would return it.
@@ -87,7 +88,8 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
         check_server(own, environment)
     elif own is not None and has_subscription_login(table, name, environment) and not own.tenants.static:
         _say(NO_TENANT.format(name))
-    with child.signalled(), _around(own, environment) as url:
+    with child.signalled(), _around(own, environment) as base:
+        url = f"{base}/@{quote(project, safe='')}" if project else base
         environment = {name: value for name, value in environment.items() if name != SERVER_KEY_ENV}
         told = own
         if name in table["providers"]:  # what it serves with may be another's configuration
@@ -95,7 +97,8 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
             told = policy_at(ListenPolicy(host=at.hostname, port=at.port), environment) or own
         words = [program, *arguments(table, name, url, environment, told), *command[1:]]
         first_party = first_party_variables(table["first_party"], own.upstreams if own else (), environment)
-        return child.run(words, {**environment, **first_party, **variables(table["variables"], url, environment)})
+        told_anew = variables(table["variables"], url, environment) | {WRAPPED_AT_ENV: base}
+        return child.run(words, {**environment, **first_party, **told_anew})
 
 
 def check_server(policy: Policy, environment: Mapping[str, str]) -> None:
@@ -133,7 +136,7 @@ def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]
     host = url.partition("://")[2].rpartition(":")[0].strip("[]")
     own = environment.get("no_proxy") or environment.get("NO_PROXY")  # most programs read only one, this one first
     set_anew |= dict.fromkeys(NO_PROXY, ",".join(filter(None, (own, host))))
-    return set_anew | {WRAPPED_AT_ENV: url}
+    return set_anew
 
 
 def arguments(

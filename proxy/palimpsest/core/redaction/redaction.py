@@ -67,8 +67,7 @@ def redact(text: str) -> str:
 
 def credentials_in(text: str) -> list[str]:
     """The kinds of the credentials that `redact` replaces; `unreadable` where it withholds the text."""
-    spans = _spans(text)
-    if spans is None:
+    if (spans := _spans(text)) is None:
         return ["unreadable"]
     return [kind for first, _, kind in spans if not text.startswith(REDACTED, first)]
 
