@@ -94,7 +94,7 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
         Run(f"disable --tenant static:me --reason 'to try' {HERE}", "memory is off for static:me"),
         Run(f"enable --tenant static:me {HERE}", "memory is on for static:me"),
         Run(
-            f"wrap {HERE} --host 127.0.0.1 --port {{free}} --upstream {{upstream}} --model {MODEL} --project shop -- "
+            f"wrap {HERE} --host 127.0.0.1 --port {{free}} --upstream {{upstream}} --model {MODEL} --scope shop -- "
             "sh -c 'echo $OPENAI_BASE_URL'",
             "http://127.0.0.1:{free}/@shop/v1",
         ),

@@ -47,7 +47,7 @@ class Wrapped:
         self.env = kept | own | PATIENT | variables
 
     def words(self, *command: str, project: str = "") -> list[str]:
-        named = ["--project", project] if project else []
+        named = ["--scope", project] if project else []
         return ["wrap", "--port", str(self.port), "--data", str(self.data), *named, "--", *command]
 
     def run(self, *command: str, stdin: str = "", project: str = "") -> subprocess.CompletedProcess[str]:
@@ -95,7 +95,7 @@ def test_what_is_said_in_a_project_stays_in_it(upstream: ScriptedUpstream, tmp_p
 
 def test_a_command_inside_of_another_may_name_a_project_of_its_own(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     wrapped = Wrapped(tmp_path, OPENAI_BASE_URL=upstream.url)
-    inner = [*PROGRAM, "wrap", "--project", "inner", "--", "sh", "-c", "echo $OPENAI_BASE_URL $ANTHROPIC_BASE_URL"]
+    inner = [*PROGRAM, "wrap", "--scope", "inner", "--", "sh", "-c", "echo $OPENAI_BASE_URL $ANTHROPIC_BASE_URL"]
     done = wrapped.run(*inner, project="outer")
     root = f"http://127.0.0.1:{wrapped.port}/@inner"
     assert done.stdout == f"{root}/v1 {root}\n"

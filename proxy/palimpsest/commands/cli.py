@@ -143,7 +143,7 @@ def _parser(
     wrapped = command("wrap", _wrap, "Run a command with memory: palimpsest wrap -- COMMAND ...")
     wrapped.usage = (
         "palimpsest wrap [--config FILE] [--data DIR] [--host HOST] [--port PORT] [--upstream URL] [--model NAME] "
-        "[--project NAME] [--server URL [--key-file FILE | --key KEY] [--insecure]] -- COMMAND ..."
+        "[--scope NAME] [--server URL [--key-file FILE | --key KEY] [--insecure]] -- COMMAND ..."
     )
     wrapped.epilog = (
         "Uses the proxy that is running at the configured address, or starts one that ends with the command. "
@@ -154,7 +154,7 @@ def _parser(
     server_flags(wrapped)
     model_flag(wrapped)
     about = "project that its requests belong to: it remembers this project's conversations, and no others"
-    wrapped.add_argument("--project", default="", metavar="NAME", help=about)
+    wrapped.add_argument("--scope", default="", metavar="NAME", help=about)
     wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="the command, after --")
 
     demo = command("demo", _demo, "Demonstrate the proxy in half a minute, without a key or a network.")
@@ -212,7 +212,7 @@ def _wrap(given: argparse.Namespace) -> int:
     if not words:
         raise PolicyError("wrap: no command given; use palimpsest wrap -- COMMAND ...")
     own = {load.SERVER_KEY_ENV: given.key} if given.key else {}
-    return wrap(policy_of(given), words, os.environ | own, given.project)
+    return wrap(policy_of(given), words, os.environ | own, given.scope)
 
 
 def _demo(given: argparse.Namespace) -> int:
