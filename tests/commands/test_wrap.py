@@ -82,7 +82,9 @@ def test_a_command_speaks_through_a_proxy_that_goes_when_it_does(upstream: Scrip
     assert "Application startup complete" in wrapped.log
 
 
-def test_what_is_said_in_a_project_stays_in_it(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+def test_the_requests_of_a_command_belong_to_the_project_that_is_named_for_it(
+    upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
     upstream.script = lambda _: "hello to you"
     wrapped = Wrapped(tmp_path, OPENAI_BASE_URL=upstream.url)
     done = wrapped.run(sys.executable, "-c", ASK, project="Ann's shop")
@@ -93,12 +95,27 @@ def test_what_is_said_in_a_project_stays_in_it(upstream: ScriptedUpstream, tmp_p
     assert rows(wrapped.data, "SELECT scope FROM conversation") == [("Ann's shop",)]
 
 
-def test_a_command_inside_of_another_may_name_a_project_of_its_own(upstream: ScriptedUpstream, tmp_path: Path) -> None:
-    wrapped = Wrapped(tmp_path, OPENAI_BASE_URL=upstream.url)
-    inner = [*PROGRAM, "wrap", "--scope", "inner", "--", "sh", "-c", "echo $OPENAI_BASE_URL $ANTHROPIC_BASE_URL"]
-    done = wrapped.run(*inner, project="outer")
-    root = f"http://127.0.0.1:{wrapped.port}/@inner"
-    assert done.stdout == f"{root}/v1 {root}\n"
+@pytest.mark.parametrize(("named", "project"), [(["--scope", "inner"], "inner"), ([], "outer")])
+def test_a_command_inside_of_another_has_its_project_unless_it_names_one(
+    tmp_path: Path, named: list[str], project: str
+) -> None:
+    wrapped = Wrapped(tmp_path)
+    inner = [*PROGRAM, "wrap", *named, "--", "sh", "-c", "echo $OPENAI_BASE_URL $ANTHROPIC_BASE_URL"]
+    root = f"http://127.0.0.1:{wrapped.port}/@{project}"
+    assert wrapped.run(*inner, project="outer").stdout == f"{root}/v1 {root}\n"
+
+
+def test_the_project_that_the_users_own_address_names_stays(tmp_path: Path) -> None:
+    wrapped = Wrapped(tmp_path)
+    wrapped.env["OPENAI_BASE_URL"] = f"http://127.0.0.1:{wrapped.port}/@shop/v1"
+    done = wrapped.run("sh", "-c", "echo $OPENAI_BASE_URL")
+    assert done.stdout == f"http://127.0.0.1:{wrapped.port}/@shop/v1\n"
+
+
+@pytest.mark.parametrize("name", [" ", "two\nlines", "x" * 201])
+def test_a_project_without_a_name_that_can_be_stored_is_refused(tmp_path: Path, name: str) -> None:
+    done = Wrapped(tmp_path).run("true", project=name)
+    assert done.returncode == 2 and "--scope must be a name" in done.stderr
 
 
 def test_standard_input_and_exit_status_are_the_commands(tmp_path: Path) -> None:

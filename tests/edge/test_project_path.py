@@ -32,6 +32,7 @@ async def handed_on(path: str, *headers: tuple[bytes, bytes]) -> Scope:
         ("/@l%C3%A4den/v1", "/v1", "läden".encode()),
         ("/@two%0Alines/v1", "/v1", b"two%0Alines"),
         ("/@shop", "/", b"shop"),
+        ("/%40shop/v1", "/v1", b"shop"),
         ("/@/v1", "/v1", None),
         ("/@one/@two/v1", "/@two/v1", b"one"),
     ],

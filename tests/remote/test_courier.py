@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.remote.courier import (
+    FEW_FAILURES,
     FILE_NAME,
     MOST_BROUGHT,
     MOST_TRIES,
@@ -102,7 +104,7 @@ async def test_turns_of_a_lane_arrive_in_their_order_and_once_while_another_lane
             await until(lambda: one.waiting == 3)
             assert memory.turns == ["b-1", "b-2", "b-3"]
             memory.held["a-1"].set()
-            await until(lambda: one.waiting == 0)
+            await until(lambda: one.waiting == 0 and not one.is_behind)
             assert memory.turns[3:] == ["a-1", "a-2", "a-3"] and await one.settled(LATE_SECONDS)
 
 
@@ -112,7 +114,7 @@ async def test_many_turns_arrive_in_the_order_of_their_lanes(tmp_path: Path) -> 
     async with courier(tmp_path, memory) as one:
         await take(one, *turns)
         async with running(one):
-            await until(lambda: one.waiting == 0)
+            await until(lambda: one.waiting == 0 and not one.is_behind)
     assert [memory.lane(lane) for lane in "abc"] == [[turn for turn in turns if turn[0] == lane] for lane in "abc"]
 
 
@@ -156,7 +158,7 @@ async def test_while_memory_is_away_nothing_is_brought_and_nobody_waits_for_it(t
             assert [await one.settled(LATE_SECONDS, lane) for lane in "abc"] == [False] * 3
             await take(one, "c-1")
             memory.is_away = False
-            await until(lambda: one.waiting == 0)
+            await until(lambda: one.waiting == 0 and not one.is_behind)
             await until(lambda: not one.is_behind)
             assert [await one.settled(LATE_SECONDS, lane) for lane in "abc"] == [True] * 3
     assert [memory.lane(lane) for lane in "abc"] == [["a-1", "a-2", "a-3"], ["b-1", "b-2", "b-3"], ["c-1"]]
@@ -178,7 +180,7 @@ async def test_memory_has_all_of_a_lane_while_others_wait(tmp_path: Path) -> Non
             await take(one, "b-4")
             assert await one.settled(LATE_SECONDS, "b") and memory.lane("b") == ["b-1", "b-2", "b-3", "b-4"]
             memory.held["a-2"].set()
-            await until(lambda: one.waiting == 0)
+            await until(lambda: one.waiting == 0 and not one.is_behind)
             assert await one.settled(LATE_SECONDS, "a")
 
 
@@ -191,7 +193,7 @@ async def test_lanes_that_fail_again_and_again_hold_up_no_other_however_many_the
         await take(one, *(f"{lane}-{number}" for lane in stuck for number in (1, 2)))
         with capture_logs() as lines:
             async with running(one):
-                await until(lambda: len(lines) == len(stuck))
+                await until(lambda: all(len(left) <= 10_000 - FEW_FAILURES for left in memory.failing.values()))
                 for turn in hopeless:
                     memory.held[turn] = asyncio.Event()  # from now on each failure takes as long as it likes
                 await until(lambda: memory.running > 0)
@@ -202,7 +204,7 @@ async def test_lanes_that_fail_again_and_again_hold_up_no_other_however_many_the
                 memory.failing.clear()
                 for held in memory.held.values():
                     held.set()
-                await until(lambda: one.waiting == 0)
+                await until(lambda: one.waiting == 0 and not one.is_behind)
     assert [memory.lane(lane) for lane in stuck] == [[f"{lane}-1", f"{lane}-2"] for lane in stuck]
     told = [line["reason"] for line in lines if line["log_level"] == "warning"]
     assert sorted(told) == sorted(f"{lane} hangs" for lane in stuck), "each of them, once"
@@ -220,7 +222,7 @@ async def test_a_turn_that_fails_in_a_way_nobody_foresaw_is_given_up_in_the_end_
             async with running(one):
                 await until(lambda: memory.lane("b") == ["b-1", "b-2", "b-3"])
                 memory.held["a-1"].set()
-                await until(lambda: one.waiting == 0)
+                await until(lambda: one.waiting == 0 and not one.is_behind)
     assert memory.lane("a") == ["a-2", "a-3"] and not memory.failing["a-1"]
     assert "palimpsest_turns_lost_total 1" in metrics.render().decode()
     assert [(line["log_level"], line["reason"]) for line in lines] == [
@@ -235,7 +237,7 @@ async def test_turns_of_another_process_of_the_folder_are_brought_once_it_has_en
         async with courier(tmp_path, memory) as other:
             await take(other, "a-1", "a-2")
         await until(lambda: memory.turns == ["a-1", "a-2"])
-        await until(lambda: one.waiting == 0)
+        await until(lambda: one.waiting == 0 and not one.is_behind)
         assert await one.settled(LATE_SECONDS, "a")
 
 
@@ -248,7 +250,7 @@ async def test_turns_that_another_process_of_the_folder_has_brought_count_as_bro
             await until(lambda: other.waiting == 0)
         async with running(one):
             await asyncio.wait_for(asyncio.gather(*(turn for turn in brought if turn)), LATE_SECONDS)
-            await until(lambda: one.waiting == 0)
+            await until(lambda: one.waiting == 0 and not one.is_behind)
             assert await one.settled(LATE_SECONDS, "a")
     assert memory.turns == ["a-1", "a-2"] and all(brought)
 
@@ -271,7 +273,7 @@ async def test_large_turns_are_brought_one_at_a_time(tmp_path: Path) -> None:
         for lane, size_bytes in sizes.items():
             await one.take(f"{lane}-{number}", bytes(size_bytes), lane)
     async with running(one):
-        await until(lambda: one.waiting == 0)
+        await until(lambda: one.waiting == 0 and not one.is_behind)
     await one.close()
     assert most == [1] and [memory.lane(lane) for lane in sizes] == [
         [f"{lane}-{n}" for n in range(3)] for lane in sizes
@@ -289,7 +291,7 @@ async def test_a_turn_that_somebody_else_is_writing_holds_up_its_lane_alone(tmp_
             assert memory.turns == ["b-1"]
             is_written[0] = True
             done.set_result(None)
-            await until(lambda: one.waiting == 0)
+            await until(lambda: one.waiting == 0 and not one.is_behind)
             assert memory.turns == ["b-1", "a-2"]
 
 
@@ -319,25 +321,29 @@ async def test_a_turn_whose_cover_comes_to_nothing_is_brought_before_those_behin
         await take(one, "a-2")
         async with running(one):
             done.set_result(None)
-            await until(lambda: one.waiting == 0)
+            await until(lambda: one.waiting == 0 and not one.is_behind)
     assert memory.turns == ["a-1", "a-2"]
 
 
 async def test_a_turn_that_is_covered_while_its_lane_is_busy_waits_for_its_cover_too(tmp_path: Path) -> None:
     memory = Memory()
-    memory.held["a-1"] = asyncio.Event()
     async with courier(tmp_path, memory) as one:
+        done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        takings = []
+
+        def take_next(turn: str) -> None:
+            if turn == "a-1":
+                takings.append(one.take("a-2", b"a-2", "a", Cover(done, lambda: False)))
+
+        memory.on_bring = take_next
         await take(one, "a-1")
         async with running(one):
-            await until(lambda: memory.running == 1)
-            done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-            brought = await one.take("a-2", b"a-2", "a", Cover(done, lambda: False))
-            memory.held["a-1"].set()
-            await until(lambda: one.waiting == 1)
+            await until(lambda: memory.turns == ["a-1"] and bool(takings) and takings[0].done())
             await asyncio.sleep(0.05)
+            brought = await takings[0]
             assert brought is not None and not brought.done() and one.waiting == 1
             done.set_result(None)
-            await until(lambda: one.waiting == 0)
+            await until(lambda: one.waiting == 0 and not one.is_behind)
     assert memory.turns == ["a-1", "a-2"]
 
 
@@ -351,7 +357,7 @@ async def test_a_turn_that_was_brought_and_cannot_be_removed_is_not_brought_agai
                 await until(lambda: bool(lines))
                 assert (memory.turns, one.waiting) == (["a-1"], 2)
                 other.rollback()
-                await until(lambda: one.waiting == 0)
+                await until(lambda: one.waiting == 0 and not one.is_behind)
     assert memory.turns == ["a-1", "a-2"] and "locked" in lines[0]["reason"]
 
 
@@ -365,7 +371,7 @@ async def test_turns_without_a_lane_come_before_all_others_and_nobody_is_settled
             await until(lambda: memory.running == 1)
             assert not await one.settled(0.01, "b")
             memory.held["t-1"].set()
-            await until(lambda: one.waiting == 0)
+            await until(lambda: one.waiting == 0 and not one.is_behind)
     assert memory.turns == ["t-1", "a-1"]
 
 
@@ -390,12 +396,12 @@ async def test_where_the_disk_cannot_be_read_at_the_start_what_waits_is_behind_o
 async def test_large_turns_that_hang_hold_up_neither_small_ones_nor_other_large_ones(tmp_path: Path) -> None:
     memory = Memory()
     hanging = {f"stuck{number}" for number in range(MOST_BROUGHT)}
-    tried: set[str] = set()
+    tries: Counter[str] = Counter()
 
     async def bring(turn: str, envelope: bytes) -> None:
         lane = turn.partition("-")[0]
-        if lane in hanging and lane not in tried:
-            tried.add(lane)
+        if lane in hanging and tries[lane] < FEW_FAILURES:
+            tries[lane] += 1
             raise Away("it hangs")
         if lane in hanging:
             await asyncio.Event().wait()
@@ -406,7 +412,7 @@ async def test_large_turns_that_hang_hold_up_neither_small_ones_nor_other_large_
     for lane in hanging:
         await one.take(f"{lane}-1", bytes(SMALL_BYTES + 1), lane)
     async with running(one):
-        await until(lambda: tried == hanging)
+        await until(lambda: tries == dict.fromkeys(hanging, FEW_FAILURES))
         await one.take("a-1", b"a", "a")
         await one.take("b-1", bytes(SMALL_BYTES + 1), "b")
         await until(lambda: sorted(memory.turns) == ["a-1", "b-1"])

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import ValidationError
 
@@ -89,7 +89,8 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str],
     elif own is not None and has_subscription_login(table, name, environment) and not own.tenants.static:
         _say(NO_TENANT.format(name))
     with child.signalled(), _around(own, environment) as base:
-        url = f"{base}/@{quote(project, safe='')}" if project else base
+        project = project or _project_in(environment)
+        url = f"{base.partition('/@')[0]}/@{quote(project, safe='')}" if project else base
         environment = {name: value for name, value in environment.items() if name != SERVER_KEY_ENV}
         told = own
         if name in table["providers"]:  # what it serves with may be another's configuration
@@ -97,8 +98,14 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str],
             told = policy_at(ListenPolicy(host=at.hostname, port=at.port), environment) or own
         words = [program, *arguments(table, name, url, environment, told), *command[1:]]
         first_party = first_party_variables(table["first_party"], own.upstreams if own else (), environment)
-        told_anew = variables(table["variables"], url, environment) | {WRAPPED_AT_ENV: base}
-        return child.run(words, {**environment, **first_party, **told_anew})
+        return child.run(words, {**environment, **first_party, **variables(table["variables"], url, environment)})
+
+
+def _project_in(environment: Mapping[str, str]) -> str:
+    """The project that an address of the user's names; "": none does."""
+    addresses = (urlsplit(environment.get(name, "")) for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"))
+    names = (address.path.partition("/@")[2].partition("/")[0] for address in addresses if address.path[:2] == "/@")
+    return unquote(next(names, ""))
 
 
 def check_server(policy: Policy, environment: Mapping[str, str]) -> None:
@@ -136,7 +143,7 @@ def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]
     host = url.partition("://")[2].rpartition(":")[0].strip("[]")
     own = environment.get("no_proxy") or environment.get("NO_PROXY")  # most programs read only one, this one first
     set_anew |= dict.fromkeys(NO_PROXY, ",".join(filter(None, (own, host))))
-    return set_anew
+    return set_anew | {WRAPPED_AT_ENV: url}
 
 
 def arguments(

@@ -6,7 +6,8 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-HEADER, OPENS = b"x-palimpsest-scope", b"/@"
+HEADER = b"x-palimpsest-scope"
+OPENS = (b"/@", b"/%40")  # some programs write it so
 
 
 class ProjectPaths:
@@ -17,7 +18,7 @@ class ProjectPaths:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan" and scope["raw_path"].startswith(OPENS):
-            name, _, rest = scope["raw_path"].removeprefix(OPENS).partition(b"/")
+            name, _, rest = scope["raw_path"].removeprefix(OPENS[0]).removeprefix(OPENS[1]).partition(b"/")
             path, headers, project = b"/" + rest, [*scope["headers"]], unquote(name)
             if name and HEADER not in dict(headers):  # who sends both means the header
                 headers.append((HEADER, project.encode() if project.isprintable() else name))

@@ -30,7 +30,8 @@ from palimpsest.store.engine.sqlite.waiting import WaitingRoom
 FILE_NAME = "waiting.db"
 MOST_BYTES = 1 << 30  # of the file: some thousand turns of long histories, a week away from the other machine
 MOST_BROUGHT = 16  # lanes at once: four for each connection that reads; the one that writes takes all that is there
-MOST_RETRIED = 4  # further ones at once, of those that failed the last time: one may take half a minute to fail again
+FEW_FAILURES = 2  # of a turn, that happen to anybody; then its lane waits with those that fail again and again
+MOST_RETRIED = 4  # of these at once: one may take half a minute to fail
 SMALL_BYTES = 2 << 20  # of an envelope; larger ones are brought one at a time, so that all together take little memory
 FIRST_SECONDS = 5.0  # that a turn takes before it counts as failed: whatever works is done in a tenth of that
 MOST_TRIES = 10  # of a turn that fails in a way that nobody foresaw: what passes by itself has passed by then
@@ -104,6 +105,7 @@ class _Lane:
     first: int = 0  # number of the turn that is brought, or was brought last
     is_over: bool = False  # that one needs not be brought any more, and is to be removed
     failure: str = ""  # why it could not be brought the last time
+    failures: int = 0
     tries: int = 0  # of it, that failed in a way that nobody foresaw
 
     def end_before(self, number: int) -> None:
@@ -145,6 +147,7 @@ class Courier:
         self._answers = asyncio.Event()  # memory did, when it was looked last
         self._takings: set[Taking] = set()
         self._lanes: dict[bytes, _Lane] = {}  # of which turns wait
+        self._others: set[tuple[bytes, int]] | None = None  # further ones, at the last look, with their first numbers
         self._brought, self._retried = _Places(MOST_BROUGHT), _Places(MOST_RETRIED)
         self._on_waiting = on_waiting
         self.waiting = 0
@@ -239,11 +242,13 @@ class Courier:
             await asyncio.sleep(self._others_seconds)
 
     async def _learn(self) -> None:
-        """Learn what waits on the disk, whoever put it there."""
-        counts = await self._on_disk(self._room.lanes)
-        for name in counts:
-            self._lanes.setdefault(name, _Lane(is_behind=True))
-        self._count(sum(counts.values()))
+        """Learn what waits on the disk; after the start only what whoever put it there has not brought since."""
+        waiting = await self._on_disk(self._room.lanes)
+        others = {(name, number) for name, number, _ in waiting if name not in self._lanes}
+        for name, _ in others if self._others is None else others & self._others:
+            self._lanes[name] = _Lane(is_behind=True)
+        self._others = others
+        self._count(sum(count for *_, count in waiting))
 
     async def _is_answering(self) -> bool:
         """Whether memory answers; where it did not, it is looked again, and after a while once more."""
@@ -278,7 +283,7 @@ class Courier:
             self._wake.set()  # others may have waited for it
             return
         if number != lane.first:
-            lane.first, lane.is_over, lane.failure, lane.tries = number, False, "", 0
+            lane.first, lane.is_over, lane.failure, lane.failures, lane.tries = number, False, "", 0, 0
         own = lane.own.get(number)
         if own is not None and own.cover is not None and not lane.is_over:
             await asyncio.wait([own.cover.done])
@@ -286,7 +291,7 @@ class Courier:
             lane.is_behind |= not own.is_covered
         if not lane.is_over:
             places, seconds = self._brought, None if name == EVERYBODY else FIRST_SECONDS
-            if lane.failure:
+            if lane.failures >= FEW_FAILURES:
                 places, seconds = self._retried, None
             async with places.place(size_bytes):
                 if not self._answers.is_set():
@@ -331,6 +336,7 @@ class Courier:
             trace = None if isinstance(failure, MemoryFault) else failure
             log.warning("a turn cannot be brought; it waits with those behind it", reason=reason, exc_info=trace)
         lane.failure = reason
+        lane.failures += 1
         await asyncio.sleep(self._pause_seconds(failure))
 
     async def _has_gone(self) -> bool:

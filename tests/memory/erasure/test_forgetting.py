@@ -118,9 +118,14 @@ async def test_a_message_in_parts_holds_what_its_texts_hold_and_each_credential_
     database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     secret = "gh" + "p_" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zAbC5d"
-    for number, text in enumerate(("connect by mysql -u root -p\nand then select 1;", f"use {secret} for it")):
-        part = {"type": "text", "text": text}
-        await journal.write([record([{"role": "user", "content": [part]}], conversation=f"c-{number}")])
+    parts: list[Json] = [
+        {"type": "text", "text": text}
+        for text in ("connect by mysql -u root -p\nand then select 1;", f"use {secret} for it")
+    ]
+    inputs = ({"password": value} for value in ("ask the person", "", "[redacted:password]", "${DB_PASSWORD}"))
+    parts += [{"type": "tool_use", "id": "t-1", "name": "login", "input": given} for given in inputs]
+    for number, part in enumerate(parts):
+        await journal.write([record([{"role": "assistant", "content": [part]}], conversation=f"c-{number}")])
     preview = await forgetting.preview(Target(credentials=True))
     assert preview is not None
     assert (preview.counts["messages"], preview.counts["credentials: github-token"]) == (1, 1)

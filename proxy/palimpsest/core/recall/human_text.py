@@ -85,9 +85,9 @@ def typed_behind(message: Message, asides: Asides) -> str:
     content = message.raw.get("content")
     parts = content if isinstance(content, list) else ()
     texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
-    longest = max(range(len(texts)), key=lambda at: len(texts[at]), default=0)
-    typed = (text for text in texts[longest + 1 :] if not _ELEMENT.fullmatch(untagged_words(text)))
-    return human_text("\n".join(typed), asides)
+    said = ["" if _ELEMENT.fullmatch(untagged_words(text)) else human_text(text, asides) for text in texts]
+    longest = max(range(len(said)), key=lambda at: len(said[at]), default=0)
+    return "\n".join(filter(None, said[longest + 1 :]))
 
 
 def newest_spoken(chat: Chat, asides: Asides) -> tuple[int, str]:

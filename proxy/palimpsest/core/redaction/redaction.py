@@ -35,7 +35,7 @@ ARMOUR_CHARS = 64 * 1024  # of a private key at most, in a line each 64
 COMMAND_CHARS = 300  # of a command, in front of an option
 NAME_CHARS = 500  # of a name that is stored; a user agent has 200, and a longer one costs more than it tells
 REMEMBERED_NAMES = 4096  # a request brings as many as it has tools, the same ones each time
-REDACTED, WITHHELD = "[redacted:", "[withheld: "
+WITHHELD = "[withheld: "
 
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf]")
 _ALNUM = re.compile(r"[A-Za-z0-9]+")
@@ -52,43 +52,25 @@ def redact(text: str) -> str:
     Applying it again changes nothing. Of a text that takes too long nothing is left but its hash and length; see
     `is_withheld`. The first call compiles the formats, in 50 ms: `warm` does it before.
     """
-    spans = _spans(text)
-    if spans is None:
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{WITHHELD}{len(text)} characters, sha256 {digest}]"
-    if not spans:
+    if len(text) < MIN_CHARS:
         return text
-    parts, at = [], 0
-    for first, last, kind in spans:
-        parts += [text[at:first], f"{REDACTED}{kind}]"]
-        at = last
-    return "".join([*parts, text[at:]])
-
-
-def credentials_in(text: str) -> list[str]:
-    """The kinds of the credentials that `redact` replaces; `unreadable` where it withholds the text."""
-    if (spans := _spans(text)) is None:
-        return ["unreadable"]
-    return [kind for first, _, kind in spans if not text.startswith(REDACTED, first)]
-
-
-def _spans(text: str) -> list[Span] | None:
-    """The credentials of a text in their order, those that overlap as one; None: it takes too long."""
     spans: list[Span] = []
     left = LOOKS + len(text) // CHARS_PER_LOOK
-    for span in _candidates(text) if len(text) >= MIN_CHARS else ():
+    for span in _candidates(text):
         left -= 1
         if span is not None:
             spans.append(span)
         if not left:
-            return None
-    apart: list[Span] = []
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            return f"{WITHHELD}{len(text)} characters, sha256 {digest}]"
+    if not spans:
+        return text
+    parts, at = [], 0
     for first, last, kind in sorted(spans, key=lambda span: span[0]):  # stable: of two at one place, the format's name
-        if apart and first < apart[-1][1]:
-            apart[-1] = (apart[-1][0], max(last, apart[-1][1]), apart[-1][2])
-        else:
-            apart.append((first, last, kind))
-    return apart
+        if first >= at:
+            parts += [text[at:first], f"[redacted:{kind}]"]
+        at = max(at, last)
+    return "".join([*parts, text[at:]])
 
 
 def warm() -> None:

@@ -44,7 +44,7 @@ _OPENS = frozenset("-$@/.")  # the last sign of it
 _BEHIND = ")]}\"'`"
 _MATES = {**_BRACKETS, **{quote: quote for quote in "`\"'"}}
 _PAIRS = {mate: sign for sign, mate in _MATES.items()}
-_NEGATES = frozenset(("not", "no", "never", "without", "don't", "doesn't", "isn't", "can't", "won't"))
+_NEGATES = re.compile(r"(?:not|no|never|without|cannot|neither|nor|none|\w+n['\u2019]t)", re.IGNORECASE).fullmatch
 _JOINS = frozenset(("the", "a", "an", "and", "or", "of", "to", "for", "in", "on", "at"))
 _RECORD = re.compile(r"(?:[\w-]+: [^,]+(?:, |$)){2,}").fullmatch  # fields, which tell what each other is of
 _SHORT_FIELD = re.compile(r"[\w-]{1,30}: \S.{0,29}").fullmatch  # whose value is no part of another one: "Suite 217"
@@ -245,7 +245,7 @@ def _stretches_of(
 
 
 def _spans(
-    text: str, tokens: Sequence[tuple[int, int]], start: int, stop: int, is_short: bool
+    text: str, tokens: list[tuple[int, int]], start: int, stop: int, is_short: bool
 ) -> Iterator[tuple[int, int]]:
     """Where stretches around a name begin and end, each with a word that tells something; of a short line the whole."""
     first = max(bisect_right(tokens, start, key=itemgetter(0)) - 1, 0)
@@ -263,7 +263,8 @@ def _spans(
             continue
         if (left and _is_idle(text, tokens[low])) or (right and _is_idle(text, tokens[high])):
             continue  # a shorter one says as much
-        if _negates(text, tokens[high]) or (low and _negates(text, tokens[low - 1])):
+        around = tokens[max(0, low - 1) : low] + tokens[high : high + 1 + bool(right)]
+        if any(_NEGATES(text[token[0] : token[1]]) for token in around):
             continue  # it would say the contrary
         yield tokens[low][0], tokens[high][1]
 
@@ -272,10 +273,6 @@ def _is_idle(text: str, token: tuple[int, int]) -> bool:
     """Whether a word tells nothing at the edge of a stretch: it only joins others, or is of signs alone."""
     word = text[token[0] : token[1]]
     return word.lower() in _JOINS or _SIGNS(word) is not None
-
-
-def _negates(text: str, token: tuple[int, int]) -> bool:
-    return text[token[0] : token[1]].lower() in _NEGATES
 
 
 def _opening(text: str, place: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
@@ -9,12 +10,14 @@ from typing import Literal
 
 import orjson
 
-from palimpsest.core.redaction.redaction import credentials_in, redact
+from palimpsest.core.redaction.redaction import redact
 from palimpsest.domain import HeadFlag, frozen
 from palimpsest.store.engine import Ask, ids
 from palimpsest.store.knowledge.added_facts import added_by
 from palimpsest.wire.storage_codec import cleaned, from_stored
+from palimpsest.wire.values import dumps
 
+_REDACTED = re.compile(r"\[redacted:([\w-]+)\]")
 CONTENTS_AT_A_TIME = 5_000  # read and searched between two looks at whether somebody else wants the reader
 
 # A sub-agent's conversation goes with the one that it serves.
@@ -265,15 +268,11 @@ def _holding(ask: Ask, tenant: int, look: Callable[[str, str], Collection[str]])
 
 
 def _credentials(text: str, rest: str) -> Collection[str]:
-    """The kinds of the credentials in a message, found as they are where it is stored: string by string."""
-    found: list[str] = []
-
-    def note(said: str) -> str:
-        found.extend(credentials_in(said))
-        return redact(said)
-
-    cleaned(from_stored(text, rest), note)
-    return found
+    """The kinds of the credentials in a message that would not be stored now."""
+    message = from_stored(text, rest)
+    clean = cleaned(message, redact)
+    found = Counter(_REDACTED.findall(dumps(clean))) - Counter(_REDACTED.findall(dumps(message)))
+    return [*found.elements()] or ["unreadable"] if clean != message else ()
 
 
 def _finder(words: str) -> Callable[[str, str], Collection[str]]:

@@ -71,14 +71,14 @@ class WaitingRoom:
             self._size_bytes += len(record)
             return number
 
-    def lanes(self) -> dict[bytes, int]:
+    def lanes(self) -> list[tuple[bytes, int, int]]:
         """
-        How many records wait in each lane.
+        The lanes in which records wait: each with the number of its first, and how many they are.
 
         Raises:
             MemoryFault: the file cannot be read.
         """
-        return dict(self._rows("SELECT lane, count(*) FROM waiting GROUP BY lane"))
+        return self._rows("SELECT lane, min(number), count(*) FROM waiting GROUP BY lane")
 
     def first(self, lane: bytes) -> tuple[int, int] | None:
         """
@@ -118,7 +118,7 @@ class WaitingRoom:
         Raises:
             MemoryFault: the file cannot be read.
         """
-        return sum(self.lanes().values())
+        return sum(count for *_, count in self.lanes())
 
     def size_bytes(self) -> int:
         """How many bytes they have; raises as `count`."""
