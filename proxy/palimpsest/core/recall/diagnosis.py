@@ -117,11 +117,8 @@ def diagnose(
         return replace(found, note=Note.SIDE_REQUEST)
     if lineage.ambiguous:
         return replace(found, note=Note.AMBIGUOUS)
-    spoken, lost, restores = (
-        _HumanWords.of(chat, asides, lineage.summary_at),
-        lost_occurrences(lineage),
-        lineage.restores,
-    )
+    spoken = _HumanWords.of(chat, asides, lineage.summary_at)
+    lost, restores = lost_occurrences(lineage), lineage.restores
     if lineage.event is not Event.RETRY and (spoken.is_last or restores):
         found = replace(found, anchor=spoken.newest)
     reach = speaker.reach(policy.memory.reach)
