@@ -112,6 +112,12 @@ def test_the_project_that_the_users_own_address_names_stays(tmp_path: Path) -> N
     assert done.stdout == f"http://127.0.0.1:{wrapped.port}/@shop/v1\n"
 
 
+def test_an_address_of_a_provider_names_no_project(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    wrapped = Wrapped(tmp_path, OPENAI_BASE_URL=f"{upstream.url.removesuffix('/v1')}/@account/v1")
+    done = wrapped.run("sh", "-c", "echo $OPENAI_BASE_URL")
+    assert done.stdout == f"http://127.0.0.1:{wrapped.port}/v1\n"
+
+
 @pytest.mark.parametrize("name", [" ", "two\nlines", "x" * 201])
 def test_a_project_without_a_name_that_can_be_stored_is_refused(tmp_path: Path, name: str) -> None:
     done = Wrapped(tmp_path).run("true", project=name)

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pydantic import ValidationError
 
 from palimpsest.commands.child_process import Child
-from palimpsest.commands.own_address import address, try_listening
+from palimpsest.commands.own_address import address, leads_here, try_listening
 from palimpsest.commands.probe import Occupant, as_running, base_url_of_client, look, policy_at
 from palimpsest.domain import Api, Json
 from palimpsest.domain.errors import MemoryFault, PolicyError
@@ -89,7 +89,8 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str],
     elif own is not None and has_subscription_login(table, name, environment) and not own.tenants.static:
         _say(NO_TENANT.format(name))
     with child.signalled(), _around(own, environment) as base:
-        project = project or _project_in(environment)
+        if own is not None:  # the address of a surrounding `wrap` names it already
+            project = project or _project_in(environment, own.listen)
         url = f"{base.partition('/@')[0]}/@{quote(project, safe='')}" if project else base
         environment = {name: value for name, value in environment.items() if name != SERVER_KEY_ENV}
         told = own
@@ -101,11 +102,11 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str],
         return child.run(words, {**environment, **first_party, **variables(table["variables"], url, environment)})
 
 
-def _project_in(environment: Mapping[str, str]) -> str:
-    """The project that an address of the user's names; "": none does."""
-    addresses = (urlsplit(environment.get(name, "")) for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"))
-    names = (address.path.partition("/@")[2].partition("/")[0] for address in addresses if address.path[:2] == "/@")
-    return unquote(next(names, ""))
+def _project_in(environment: Mapping[str, str], listen: ListenPolicy) -> str:
+    """The project that an address of the proxy among the user's names; "": none does."""
+    urls = (environment.get(name, "") for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"))
+    paths = (urlsplit(url).path for url in urls if leads_here(url, listen))
+    return next((unquote(path[2:].partition("/")[0]) for path in paths if path.startswith("/@")), "")
 
 
 def check_server(policy: Policy, environment: Mapping[str, str]) -> None:

@@ -83,7 +83,7 @@ class _Own:
 
 
 class _Places:
-    """How many lanes are brought at once."""
+    """The places of lanes that are brought at once."""
 
     def __init__(self, most: int) -> None:
         self._all, self._large = asyncio.Semaphore(most), asyncio.Lock()
@@ -105,7 +105,7 @@ class _Lane:
     first: int = 0  # number of the turn that is brought, or was brought last
     is_over: bool = False  # that one needs not be brought any more, and is to be removed
     failure: str = ""  # why it could not be brought the last time
-    failures: int = 0
+    failures: int = 0  # of it, one after the other
     tries: int = 0  # of it, that failed in a way that nobody foresaw
 
     def end_before(self, number: int) -> None:
