@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import os
-import secrets
+import random
 import signal
 import socket
 import sqlite3
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -37,7 +37,11 @@ SHARED = ROOT.parent / "shared"
 TICK_SECONDS = 0.02  # between two looks, at least
 PAUSE = 0.05  # between two looks, by what was waited before
 PATIENCE_SECONDS = 120.0  # before a test that waits gives up; machines differ, results must not
-PORTS = range(20_000, 30_000)  # outgoing connections have those from 32,768 on
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+# Outgoing connections have those from 32,768 on. Each worker has its own, and takes each once: a port that two of
+# them had found free at once would send the requests of one test to the proxy of another.
+PORTS = cycle(random.sample(ours := range(20_000 + WORKER, 30_000, WORKERS), len(ours)))
 DEADLINE_MS = 10_000.0  # of recall and commit; the default, 250, is met by a machine that does nothing else
 PATIENT = {"PALIMPSEST_MEMORY__DEADLINE_MS": str(DEADLINE_MS)}  # for commands that start a proxy themselves
 BLOCK_OPENS = "<palimpsest-memory"
@@ -69,7 +73,7 @@ def until(look: Callable[[], T | None], doing: str) -> T:
 def free_port() -> int:
     """A port that nobody listens on, below those of outgoing connections: none of these takes it before it is used."""
     while True:
-        port = secrets.choice(PORTS)
+        port = next(PORTS)
         with socket.socket() as s, suppress(OSError):
             s.bind(("127.0.0.1", port))
             return port
