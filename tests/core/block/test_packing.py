@@ -13,6 +13,7 @@ from palimpsest.core.archive import chunking
 from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.core.block.packing import (
     AROUND_CHARS,
+    CERTAIN,
     GAP,
     READING,
     READING_ONE,
@@ -302,6 +303,12 @@ def test_a_recall_block_leaves_out_what_is_much_less_probable_than_the_best_pass
     assert cut == {5: "a probability of 0.200 is little beside the best one's 0.800"}
     restored, _ = pack(candidates, ROOMY, BlockKind.RESTORE)
     assert restored is not None and restored.occurrences == (1, 5, 9)
+
+
+def test_what_comes_whatever_is_asked_keeps_no_answer_out_of_a_recall_block() -> None:
+    rule = judged(1, "Never push to main.", CERTAIN)
+    packed, cut = pack([rule, judged(5, "The port is 5433.", 0.2)], ROOMY, BlockKind.RECALL)
+    assert packed is not None and packed.occurrences == (1, 5) and not cut
 
 
 def test_a_recall_block_keeps_the_reply_to_its_best_passage() -> None:

@@ -26,6 +26,7 @@ from palimpsest.core.recall.utterance import (
     says_nothing,
     spoken_words,
     stating,
+    without_questions,
     words,
 )
 
@@ -105,6 +106,23 @@ def test_nothing_of_all_this_tells_anything_worth_keeping(code: str) -> None:
 )
 def test_statements_tell_more_than_questions_tasks_and_thanks(more: str, less: str) -> None:
     assert informativeness(more) > informativeness(less)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("I prefer neutral colors like gray, do you have any ideas for me?", "I prefer neutral colors like gray"),
+        ("Lena is allergic to hazelnuts. Which cake could I bake?", "Lena is allergic to hazelnuts."),
+        ("Wer kommt alles? Lena verträgt keine Nüsse.", "Lena verträgt keine Nüsse."),
+        ("I write in the mornings and would a schedule help me?", "I write in the mornings"),
+        ("Which port does it use?", "Which port does it use?"),
+        ("The port is 5433.", "The port is 5433."),
+    ],
+)
+def test_a_text_without_its_questions_is_what_it_tells_besides_and_one_that_only_asks_stays(
+    text: str, told: str
+) -> None:
+    assert without_questions(text) == told
 
 
 def test_words_are_folded_so_that_accents_make_no_difference() -> None:

@@ -364,6 +364,23 @@ async def test_a_rule_that_the_user_still_shows_takes_the_place_of_a_lost_one(
     assert (rule in texts(found)) is comes, "however long the message is that replaces it"
 
 
+@pytest.mark.parametrize(
+    ("scope", "request_text", "comes"),
+    [("", "commit this", True), ("", "What is a monad?", False), ("shop", "What is a monad?", True)],
+    ids=["about it", "about something else", "in the project of both"],
+)
+async def test_a_rule_told_in_another_conversation_comes_to_a_request_that_is_about_it_and_in_its_project_to_any(
+    recall: Recall, past: Past, scope: str, request_text: str, comes: bool
+) -> None:
+    rule = "Never use emojis in a commit."
+    await past.say(rule, "Noted.", *TALK, "Commit and push.", "Done.", conversation="c-0", user="ann", scope=scope)
+    await past.say("Hello", "Hello!", user="ann", scope=scope)
+    await past.index()
+    query = ask(request_text, reach=Reach.USER, user="ann", scope=scope, told=(), least_help=1.0)
+    found = texts(await recall.recall(query, 10))
+    assert found == ([rule] if comes else [])
+
+
 async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[int]) -> None:
     order = texts(await recall.recall(ask(FESTIVAL, lost), 10))
     assert order.index(TALK[1]) < order.index(TALK[4])

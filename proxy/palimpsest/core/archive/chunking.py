@@ -228,7 +228,8 @@ def judged(text: str, role: str) -> tuple[str, ...]:
     """Judge a text: tags that say how surely it tells something, and whether it is a lasting wish."""
     if role in TOOL_ROLES:
         return ()
-    level = bisect_right(TELLING_EDGES, utterance.informativeness(text))
+    told = {text, utterance.without_questions(text)}  # "My oven is gas, which pan do I need?" tells as much as its half
+    level = bisect_right(TELLING_EDGES, max(map(utterance.informativeness, told)))
     return (f"{TELLS}{level}", *((WISHES,) if role == "user" and is_lasting_wish(text) else ()))
 
 

@@ -95,7 +95,8 @@ def pack(
     cut: dict[int, str] = {}
     asked = {one.memory.id for one in candidates if one.probability < CERTAIN and is_bare_question(one.memory)}
     ordered = sorted(candidates, key=lambda candidate: candidate.memory.id in asked)
-    telling = [one for one in candidates if one.memory.id not in asked and not one.is_reminder]
+    judged = [one for one in candidates if one.probability < CERTAIN]  # what comes for certain outdoes no answer
+    telling = [one for one in judged or candidates if one.memory.id not in asked and not one.is_reminder]
     best = max(telling, key=lambda one: one.probability, default=None)
     told_best = max(
         (one for one in telling if _is_user_statement(one.memory)), key=lambda one: one.probability, default=None

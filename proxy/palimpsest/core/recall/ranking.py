@@ -231,7 +231,7 @@ def rank(table: PassageTable, asked: QueryMatches, eligible: Bools, now: float, 
         "speaker": np.isin(table.speakers[rows], named).astype(float),
         "user": table.users[rows].astype(float),  # what a model says can be said again; only the user knows the rest
         "dated": in_periods(table.created_at[rows], asked.periods),
-        "answers": ((preceding >= 0) & table.asks[preceding]).astype(float) - table.asks[rows],
+        "answers": ((preceding >= 0) & table.asks[preceding]).astype(float) - table.only_asks(rows),
         "importance": recency((now - table.created_at[rows]) / 86_400) * table.consequence[rows],
     }
     if asked.standing is not None:

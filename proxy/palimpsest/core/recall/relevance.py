@@ -123,7 +123,7 @@ def passage_signals(table: PassageTable, asked: QueryMatches, ranked: RankedRows
         "dated": given["dated"],
         "answers": given["answers"],
         "user": given["user"],
-        "asks": table.asks[rows].astype(float),
+        "asks": table.only_asks(rows).astype(float),
         "tells": table.tells[rows].astype(float),
         "user_tells": table.tells[rows] * given["user"],
         "length": np.log(np.maximum(table.lengths[rows], SHORT_CHARS) / USUAL_CHARS),

@@ -66,6 +66,10 @@ _WORD = re.compile(r"[^\W_]+(?:[\u0900-\u0dff]+[^\W_]*)*")  # vowel signs of Ind
 _SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\u061f\n]+[.!?\u3002\uff01\uff1f\u061f]*")
 QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _FULL_STOPS = (".", "!", "\u3002", "\uff01")
+_ASKS_FROM = re.compile(  # where a question begins behind a statement
+    r"(?i)(?:[,;]|\b(?:so|and|but|or)\b)\s*(?:(?:so|and|but|or|also|then|maybe) )*"
+    r"(?:can|could|would|will|do|does|did|is|are|should|shall|may|what|how|which|why|who|where|when|any|have)\b"
+)
 _QUOTED = re.compile('["\u201c\u00ab\u300c]')
 _MATERIAL = re.compile('["\u201c\u00ab\u300c`{]')
 _DIGIT = re.compile(r"\d")
@@ -223,6 +227,17 @@ def is_telling(text: str) -> bool:
 def has_question(text: str) -> bool:
     """Whether a text has a question mark anywhere."""
     return any(mark in text for mark in QUESTION_MARKS)
+
+
+def without_questions(text: str) -> str:
+    """What a text says beside its questions: "I prefer neutral ones" of "I prefer neutral ones, do you have any?"."""
+    if not has_question(text):
+        return text
+    told = ""
+    for sentence in _SENTENCE.findall(text[:READ_CHARS]):
+        asks = sentence.rstrip().endswith(QUESTION_MARKS)
+        told += sentence[: begins.start() if (begins := _ASKS_FROM.search(sentence)) else 0] if asks else sentence
+    return told.strip() or text
 
 
 def says_nothing(text: str) -> bool:

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING
-
-import orjson
-
 from palimpsest.core.archive.chunking import scope_terms
 from palimpsest.domain import Query, Reach, frozen
 from palimpsest.store.engine import Ask
-
-if TYPE_CHECKING:
-    from palimpsest.core.recall.reinforcement import Round
 
 
 @frozen
@@ -64,25 +56,3 @@ def scope_of(ask: Ask, query: Query) -> tuple[Scope, int] | None:
     if query.reach is Reach.USER:
         return (Scope(tenant, query.reach, user=query.user, project=query.scope), conversation) if query.user else None
     return Scope(tenant, query.reach, project=query.scope), conversation
-
-
-def rounds_of(ask: Ask, scope: Scope) -> list[Round]:
-    """The blocks that conversations of a scope were told, in order."""
-    condition, args = scope.condition
-    rows = ask(
-        "SELECT occurrence, occurrences FROM block WHERE tenant = ? AND conversation IN"
-        f" (SELECT DISTINCT memory.conversation FROM memory WHERE {condition}) ORDER BY turn",
-        (scope.tenant, *args),
-    )
-    carried = ((newest, orjson.loads(quoted)) for newest, quoted in rows)  # what stands behind 0 is only named
-    from palimpsest.core.recall.reinforcement import Round  # few policies want it
-
-    return [Round(newest, quoted[: quoted.index(0)] if 0 in quoted else quoted) for newest, quoted in carried]
-
-
-def passages_of_kinds(ask: Ask, scope: Scope, kinds: Collection[str]) -> list[int]:
-    """Ids of the scope's passages of these kinds."""
-    condition, args = scope.condition
-    marks = ", ".join("?" * len(kinds))
-    rows = ask(f"SELECT id FROM memory WHERE {condition} AND kind IN ({marks}) ORDER BY id", (*args, *kinds))
-    return [id for (id,) in rows]
