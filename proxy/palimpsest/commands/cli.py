@@ -153,7 +153,7 @@ def _parser(
     listen_flags(wrapped)
     server_flags(wrapped)
     model_flag(wrapped)
-    about = "project that its requests belong to: they recall what was said in it, and nothing else"
+    about = "project of its requests, which recall what was said in it and nothing else; '.' names the repository"
     wrapped.add_argument("--scope", metavar="NAME", help=about)
     wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="the command, after --")
 
@@ -206,14 +206,14 @@ def _serve(given: argparse.Namespace) -> int:
 
 
 def _wrap(given: argparse.Namespace) -> int:
-    from palimpsest.commands.wrap import wrap
+    from palimpsest.commands.wrap import repository, wrap
     from palimpsest.core.caller.client_table import ID_CHARS
 
     words = given.command[given.command[:1] == ["--"] :]
     if not words:
         raise PolicyError("wrap: no command given; use palimpsest wrap -- COMMAND ...")
     own = {load.SERVER_KEY_ENV: given.key} if given.key else {}
-    scope = given.scope or ""
+    scope = repository() if given.scope == "." else given.scope or ""
     if given.scope is not None and not (scope.strip() and scope.isprintable() and len(scope) <= ID_CHARS):
         raise PolicyError(f"wrap: --scope must be a name of at most {ID_CHARS} characters")
     return wrap(policy_of(given), words, os.environ | own, scope)

@@ -55,6 +55,12 @@ BY_LITELLM = ""
 """In place of a host: requests are translated there, and what only the provider knows is refused."""
 
 
+def repository() -> str:
+    """The name of the repository of the working directory, or of that itself outside of any: the folder's."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here).name
+
+
 def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str], project: str = "") -> int:
     """
     Run a command with memory.

@@ -62,7 +62,6 @@ DEPLOY = "Give me the command to deploy."
     [
         (DEPLOY, "Please: give me the command to deploy."),
         (DEPLOY, "Give me the command to deploy, thanks!"),
-        ("Commit", "and commit this now"),
         ("When does the shop launch?", "When does the shop launch? Thanks."),
         ("When does it launch?", "When does the new shop launch, and where does it?"),
         ("Schreib die Zeile für den Port.", "Schreib die Zeile für den Port, danke."),

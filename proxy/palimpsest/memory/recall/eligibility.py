@@ -16,7 +16,6 @@ LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, an
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
 REPEAT_SECONDS = 3600.0  # within which a message that is sent again is another attempt at its answer
 MOST_COPIES = 16  # of a request, whose texts are read
-POINTING = frozenset(("this", "that", "it", "these", "those", "them", "now", "and"))  # "commit", and "commit this now"
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 
 
@@ -99,7 +98,7 @@ def repeats(text: str, request: str) -> bool:
     """
     said, requested = set(words(text)), set(words(request))
     asks, is_question = has_question(text), has_question(request)
-    politeness = " ".join(sorted(requested - said - POINTING))
+    politeness = " ".join(sorted(requested - said))
     return said <= requested and (asks or (not is_question and (not politeness or _is_polite(politeness))))
 
 
