@@ -13,6 +13,7 @@ from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.engine.sqlite.remains import (
     LEAST_STEP_BYTES,
     SAMPLE_BYTES,
+    Searched,
     files_of,
     samples,
     search,
@@ -40,6 +41,16 @@ async def test_words_are_found_where_they_stand_and_what_is_stored_explains_them
     assert await database.ask(lambda ask: unexplained(searched, wanted, WORDS, ask)) == []
     await database.write([("UPDATE tenant SET name = 'another name'", [()])])
     assert len(await database.ask(lambda ask: unexplained(searched, wanted, WORDS, ask))) == len(searched.found)
+
+
+@pytest.mark.sqlite
+async def test_a_text_explains_what_stands_in_the_file_with_one_more_byte_of_the_column_beside_it(
+    database: Database,
+) -> None:
+    await database.write([("INSERT INTO tenant(name) VALUES (?)", [("crates at the pier",)])])
+    wanted = [b" crates at the p", b"tes at the pier.", b"  crates at the ", b" crates at the q"]
+    searched = Searched(files=1, bytes=1, found=(0, 1, 2, 3))
+    assert await database.ask(lambda ask: unexplained(searched, wanted, WORDS, ask)) == wanted[2:]
 
 
 def test_a_few_words_of_a_text_are_found_wherever_they_come_from_it(tmp_path: Path) -> None:
