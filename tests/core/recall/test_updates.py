@@ -172,6 +172,8 @@ def test_what_came_of_a_task_is_what_was_said_last_before_its_user_spoke_again()
     talk = ("Deploy to staging.", "I look.", "error: no route", "The VPN is down.", "Try again.", "It is up now.")
     table = passage_table(talk, users=[0, 4])
     assert (outcome(table, 0), outcome(table, 4), outcome(table, 5)) == (3, 5, -1)
+    asking = replace(table, asks=np.ones(len(talk), np.bool_))
+    assert (outcome(asking, 0), outcome(asking, 4)) == (3, -1), "tools were used for the first alone"
     answer_in_two_parts = replace(table, occurrences=np.array([101, 102, 103, 103, 105, 106]))
     assert outcome(answer_in_two_parts, 0) == 2
     poem = passage_table(("Write a poem.", "The sea. " * FOLLOWING_CHARS, "Thanks.", "You are welcome."), users=[0, 2])

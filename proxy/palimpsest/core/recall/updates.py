@@ -137,14 +137,15 @@ def outcome(table: PassageTable, row: int) -> int:
     """
     The row at which the last message begins before the user spoke again: what came of a task; -1: nothing near.
 
-    A long answer that no step leads to is no report, but what was asked for: a poem, or a recipe.
+    Whatever tools were used for was a task, if it asks or tells something, too. A long answer that no step leads to is
+    no report, but what was asked for: a poem, or a recipe.
     """
-    is_task = table.users[row] and not (table.asks[row] or table.wishes[row]) and table.tells[row] < LEAST_TELLING
+    is_order = not table.asks[row] and table.tells[row] < LEAST_TELLING
     at, last = int(table.after[row]), -1
-    for _ in range(MOST_STEPS if is_task else 0):
+    for _ in range(MOST_STEPS if table.users[row] and not table.wishes[row] else 0):
         if at < 0 or (table.users[at] and table.fulls[at] != table.fulls[row]):
-            is_report = last >= 0 and (table.lengths[last] <= FOLLOWING_CHARS or not table.users[table.before[last]])
-            return last if is_report else -1
+            is_brief = is_order and last >= 0 and table.lengths[last] <= FOLLOWING_CHARS
+            return last if is_brief or (last >= 0 and not table.users[table.before[last]]) else -1
         if not table.users[at] and (last < 0 or table.occurrences[at] != table.occurrences[last]):
             last = at
         at = int(table.after[at])
