@@ -8,6 +8,7 @@ import numpy as np
 from palimpsest.core.archive.chunking import query_terms, terms
 from palimpsest.core.recall.ranking import PassageTable, QueryMatches, RankedRows
 from palimpsest.core.recall.updates import (
+    BRIEF_CHARS,
     FOLLOWING_CHARS,
     LEAST_NAMESAKE_NEARNESS,
     LOOKED_AT,
@@ -16,6 +17,7 @@ from palimpsest.core.recall.updates import (
     STATEMENTS,
     SUBJECT_WEIGHT,
     all_names,
+    answered,
     has_name,
     later_statements,
     likeness,
@@ -180,6 +182,12 @@ def test_what_came_of_a_task_is_what_was_said_last_before_its_user_spoke_again()
     assert (outcome(poem, 0), outcome(poem, 2)) == (-1, 3)
     at_length = passage_table(("Deploy.", *("I try.",) * MOST_STEPS, "Thanks."), users=[0, MOST_STEPS + 1])
     assert outcome(at_length, 0) == -1
+
+
+def test_a_brief_answer_belongs_to_what_it_answers_and_a_longer_one_speaks_for_itself() -> None:
+    talk = ("How often?", "5 attempts.", "And then?", "Then it stops, " * BRIEF_CHARS, "error", "Go on.")
+    table = passage_table(talk, users=[0, 2, 5])
+    assert [answered(table, row) for row in range(len(talk))] == [-1, 0, -1, -1, -1, -1]
 
 
 def test_who_tells_something_and_asks_in_the_same_breath_has_told_it() -> None:

@@ -28,6 +28,7 @@ NAMESAKES = 2  # statements that share a name, behind one
 LEAST_NAMESAKE_NEARNESS = 0.1
 FOLLOWED = 8  # passages to what the user said next: farther on, much lies between
 MOST_STEPS = 64  # passages from a task to what came of it: nine of ten tasks of coding agents take no more
+BRIEF_CHARS = 60  # of an answer that tells nothing without what it answers: "5 attempts."
 FOLLOWING_CHARS = 200  # of that: what is longer is a matter of its own
 # Cosine, the weighed share of the words that both have among the words of either (Jaccard), and what the two have of
 # the earlier one's subject. 27 of 27 corrections are as much alike ("My dentist is Dr. Okafor" / "Dr. Okafor retired,
@@ -131,6 +132,13 @@ def next_said(table: PassageTable, row: int) -> int:
         if at >= 0 and (not table.users[at] or table.fulls[at] == table.fulls[row]):
             at = int(table.after[at])
     return at if at >= 0 and table.users[at] else -1
+
+
+def answered(table: PassageTable, row: int) -> int:
+    """The row of the user's message to which a passage is a brief answer; -1: it is none."""
+    at = int(table.before[row])
+    is_brief = not table.users[row] and table.lengths[row] <= BRIEF_CHARS
+    return at if is_brief and at >= 0 and table.users[at] else -1
 
 
 def outcome(table: PassageTable, row: int) -> int:

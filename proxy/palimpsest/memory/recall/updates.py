@@ -63,6 +63,9 @@ def with_related(
         ranked = sorted(one for one in alike.items() if one[0] in first and one[1] >= updates.LEAST_ALIKE_RANKED)[-1:]
         named_too = [one for one in others[row].tolist() if one in read and updates.has_name(read[one], named[row])]
         behind[row] = [*newest, *ranked, *((one, 0.0) for one in named_too[: updates.NAMESAKES])]
+    for row in first.tolist():
+        if (at := updates.answered(table, row)) >= 0 and eligible[at]:
+            behind[row] = [(at, 0.0), *behind.get(row, ())]
     for row, at in replies.items():  # without it a rejected answer would stand as true, and a task as one to do
         if at in read and (table.ids[at] in reports if table.users[row] else updates.REJECTION.match(read[at])):
             behind[row] = [(at, 0.0), *behind.get(row, ())]
