@@ -33,7 +33,8 @@ from tests.servers import Server, made, running_server
 
 GC_OBJECTS = 50_000  # made since the last look for garbage
 TMPFS_BYTES = 12 << 20
-LONGEST = ("test_endure.py",)  # files of minutes that would begin last
+# Files of minutes that would begin last
+LONGEST = ("test_endure.py", "test_parity.py", "test_growth.py", "test_pipeline_real_model.py")
 SLOW_MODULE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.M)
 
 settings.register_profile("default", deadline=None)  # what a test asserts must not depend on the machine's speed
