@@ -39,7 +39,7 @@ PAUSE = 0.05  # between two looks, by what was waited before
 PATIENCE_SECONDS = 120.0  # before a test that waits gives up; machines differ, results must not
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-# Outgoing connections have those from 32,768 on. Each worker has its own, and takes each once: a port that two of
+# Outgoing connections have those from 32,768 on. Each worker has its own, and takes them in turn: a port that two of
 # them had found free at once would send the requests of one test to the proxy of another.
 PORTS = cycle(random.sample(ours := range(20_000 + WORKER, 30_000, WORKERS), len(ours)))
 DEADLINE_MS = 10_000.0  # of recall and commit; the default, 250, is met by a machine that does nothing else

@@ -57,7 +57,7 @@ class Query:
     `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
     lasting wishes come with it, asked for or not; `whole_chars` how much may be lost for all of it to come.
     `told` are earlier blocks and words of the user that the model still sees: what the user asked to hold always
-    comes, asked for or not, where it was lost, is little, and none of them says it or something else; None: never.
+    comes, asked for or not, where it was lost or told elsewhere and none of them says it or anything else; None: never.
     `account_chars` is how much an account of the work that was lost may say, 0: none is wanted; `seen` are the texts
     that the model still sees: it leaves out their names, and no passage comes that stands in one of them.
     """

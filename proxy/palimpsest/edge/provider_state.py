@@ -30,11 +30,7 @@ class ProviderState:
     """The rules of a proxy whose keys share the provider's account."""
 
     def __init__(
-        self,
-        journal: Journal,
-        secret: bytes,
-        signals: Signals,
-        stored: Callable[[str], str] = lambda name: name,
+        self, journal: Journal, secret: bytes, signals: Signals, stored: Callable[[str], str] = lambda name: name
     ) -> None:
         """
         Args:

@@ -169,13 +169,7 @@ def _user_messages(chat: Chat, number: str) -> Iterator[Json]:
     for at, item in enumerate(item for item in said if item.get("role") == "user"):
         content = item.get("content")
         parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
-        yield {
-            "id": f"msg_{number}_{at}",
-            "type": "message",
-            "status": "completed",
-            "role": "user",
-            "content": parts,
-        }
+        yield {"id": f"msg_{number}_{at}", "type": "message", "status": "completed", "role": "user", "content": parts}
 
 
 def _events(response: Json) -> Iterator[bytes]:

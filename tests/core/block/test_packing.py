@@ -305,10 +305,13 @@ def test_a_recall_block_leaves_out_what_is_much_less_probable_than_the_best_pass
     assert restored is not None and restored.occurrences == (1, 5, 9)
 
 
-def test_what_comes_whatever_is_asked_keeps_no_answer_out_of_a_recall_block() -> None:
-    rule = judged(1, "Never push to main.", CERTAIN)
-    packed, cut = pack([rule, judged(5, "The port is 5433.", 0.2)], ROOMY, BlockKind.RECALL)
+def test_a_rule_keeps_no_answer_out_of_a_recall_block_and_what_comes_whole_does() -> None:
+    rule, whole = judged(1, "Never push to main.", CERTAIN), judged(1, "The beagle comes from Linz.", CERTAIN)
+    answer = judged(5, "The port is 5433.", 0.2)
+    packed, cut = pack([rule, answer], ROOMY, BlockKind.RECALL)
     assert packed is not None and packed.occurrences == (1, 5) and not cut
+    packed, cut = pack([whole, answer], ROOMY, BlockKind.RECALL)
+    assert packed is not None and packed.occurrences == (1,) and list(cut) == [5]
 
 
 def test_a_recall_block_keeps_the_reply_to_its_best_passage() -> None:

@@ -116,6 +116,9 @@ def test_statements_tell_more_than_questions_tasks_and_thanks(more: str, less: s
         ("Wer kommt alles? Lena verträgt keine Nüsse.", "Lena verträgt keine Nüsse."),
         ("I write in the mornings and would a schedule help me?", "I write in the mornings"),
         ("Which port does it use?", "Which port does it use?"),
+        ("Does my code from v3.5 still run, and on what?", "Does my code from v3.5 still run, and on what?"),
+        ("My code is of v3.5, does it still run?", "My code is of v3.5"),
+        ("我喜欢灰色。你有什么建议？", "我喜欢灰色。"),  # noqa: RUF001
         ("The port is 5433.", "The port is 5433."),
     ],
 )

@@ -21,12 +21,6 @@ def test_a_rule_may_stand_in_the_tags_that_a_client_puts_around_what_was_typed()
     ]
 
 
-def test_what_is_asked_for_in_a_project_holds_in_it_and_what_is_said_of_one_is_no_rule() -> None:
-    assert told("Oh, don't push to main in this repo! Ines wants pull requests.", "There is no test in this repo.") == [
-        "Oh, don't push to main in this repo!"
-    ]
-
-
 def test_a_later_rule_about_the_same_thing_takes_the_place_of_an_earlier_one() -> None:
     assert told("Always answer in German.", "From now on always answer in English.") == [
         "From now on always answer in English."

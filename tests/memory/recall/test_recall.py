@@ -13,7 +13,7 @@ from palimpsest.core.recall.ranking import Recipe
 from palimpsest.domain import BlockKind, Event, Generosity, HeadFlag, Json, Plan, Query, Reach, Recalled, Teller
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.index.passage_tables import PassageTables
-from palimpsest.memory.recall.recall import CLEARED_SECONDS, Recall
+from palimpsest.memory.recall.recall import CLEARED_SECONDS, STANDING_CHARS, Recall
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask
 from palimpsest.store.engine.sqlite.database import Database
@@ -34,6 +34,7 @@ TALK = (
     "The ticket about the roof is PROJ-4711.",
     "I will look at it tomorrow.",
 )
+RULE_OF_COMMITS = "Never use emojis in a commit."
 LEAST_HELP = DEMANDS[Generosity.BALANCED][BlockKind.RECALL].least_help
 FESTIVAL = "When does the harvest festival in Lisbon begin?"
 
@@ -364,21 +365,57 @@ async def test_a_rule_that_the_user_still_shows_takes_the_place_of_a_lost_one(
     assert (rule in texts(found)) is comes, "however long the message is that replaces it"
 
 
+HERE = "In this repo, never use emojis in a commit."
+
+
 @pytest.mark.parametrize(
-    ("scope", "request_text", "comes"),
-    [("", "commit this", True), ("", "What is a monad?", False), ("shop", "What is a monad?", True)],
-    ids=["about it", "about something else", "in the project of both"],
+    ("scope", "request_text", "rules", "comes"),
+    [
+        ("", "commit this", [RULE_OF_COMMITS], [RULE_OF_COMMITS]),
+        ("", "What is a monad?", [RULE_OF_COMMITS], []),
+        ("", "Does the harvest festival in Lisbon begin with a commit?", [RULE_OF_COMMITS], []),
+        ("", "commit this", [HERE], []),
+        ("shop", "commit this", [HERE], [HERE]),
+        ("shop", "What is a monad?", [RULE_OF_COMMITS], [RULE_OF_COMMITS]),
+    ],
+    ids=[
+        "about it",
+        "of something else",
+        "a word of it",
+        "of another place",
+        "of this place",
+        "in the project of both",
+    ],
 )
 async def test_a_rule_told_in_another_conversation_comes_to_a_request_that_is_about_it_and_in_its_project_to_any(
-    recall: Recall, past: Past, scope: str, request_text: str, comes: bool
+    recall: Recall, past: Past, scope: str, request_text: str, rules: list[str], comes: list[str]
 ) -> None:
-    rule = "Never use emojis in a commit."
-    await past.say(rule, "Noted.", *TALK, "Commit and push.", "Done.", conversation="c-0", user="ann", scope=scope)
-    await past.say("Hello", "Hello!", user="ann", scope=scope)
+    elsewhere = chain.from_iterable((rule, "Noted.") for rule in rules)
+    more = {"user": "ann", "scope": scope}
+    await past.say(*elsewhere, *TALK, "Commit and push.", "Done.", conversation="c-0", **more)
+    await past.say("Hello", "Hello!", **more)
     await past.index()
-    query = ask(request_text, reach=Reach.USER, user="ann", scope=scope, told=(), least_help=1.0)
-    found = texts(await recall.recall(query, 10))
-    assert found == ([rule] if comes else [])
+    query = ask(request_text, reach=Reach.USER, told=(), least_help=1.0, **more)
+    assert texts(await recall.recall(query, 10)) == comes
+    of_all = replace(query, reach=Reach.TENANT)
+    assert texts(await recall.recall(of_all, 10)) == [], "it may be another user's"
+    assert texts(await recall.recall(replace(of_all, user=""), 10)) == comes
+
+
+async def test_of_the_rules_of_a_project_so_many_are_told_in_all_and_those_that_were_lost_here_first(
+    recall: Recall, past: Past
+) -> None:
+    more = {"user": "ann", "scope": "shop"}
+    lost = frozenset(await past.say("Never push to main.", "Noted.", "So.", "Yes.", **more))
+    others = await past.say(*chain(*((rule, "Noted.") for rule in MANY_RULES)), conversation="c-0", **more)
+    await past.index()
+    query = ask("What is a monad?", lost, reach=Reach.USER, told=(), least_help=1.0, **more)
+    first = await recall.recall(query, 20)
+    assert texts(first) == ["Never push to main.", *MANY_RULES[-len(first.candidates) + 1 :]]
+    told = frozenset(one.memory.occurrence for one in first.candidates)
+    assert told & set(others)
+    later = await recall.recall(replace(query, excluded=told), 20)
+    assert sum(map(len, texts(first) + texts(later))) <= STANDING_CHARS
 
 
 async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[int]) -> None:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import pairwise
 
-from palimpsest.core.archive.chunking import ASKS, certainty_of, query_terms, terms
+from palimpsest.core.archive.chunking import ASKS, WISHES, certainty_of, query_terms, terms
 from palimpsest.core.recall.utterance import QUESTION_MARKS
 from palimpsest.domain import BLOCK_CLOSE, Block, BlockKind, Budget, Candidate, Memory
 from palimpsest.wire.frame import opened, quotation
@@ -95,8 +95,10 @@ def pack(
     cut: dict[int, str] = {}
     asked = {one.memory.id for one in candidates if one.probability < CERTAIN and is_bare_question(one.memory)}
     ordered = sorted(candidates, key=lambda candidate: candidate.memory.id in asked)
-    judged = [one for one in candidates if one.probability < CERTAIN]  # what comes for certain outdoes no answer
-    telling = [one for one in judged or candidates if one.memory.id not in asked and not one.is_reminder]
+    answers = [
+        one for one in candidates if one.probability < CERTAIN or WISHES not in one.memory.tags
+    ]  # no rule is one
+    telling = [one for one in answers if one.memory.id not in asked and not one.is_reminder]
     best = max(telling, key=lambda one: one.probability, default=None)
     told_best = max(
         (one for one in telling if _is_user_statement(one.memory)), key=lambda one: one.probability, default=None

@@ -66,9 +66,13 @@ _WORD = re.compile(r"[^\W_]+(?:[\u0900-\u0dff]+[^\W_]*)*")  # vowel signs of Ind
 _SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\u061f\n]+[.!?\u3002\uff01\uff1f\u061f]*")
 QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _FULL_STOPS = (".", "!", "\u3002", "\uff01")
+_WHOLE_SENTENCE = re.compile(  # "v3.5" and addresses have dots of their own
+    r"(?:[^.!?\u3002\uff01\uff1f\u061f\n]|[.!?](?=\S))+[.!?\u3002\uff01\uff1f\u061f]*"
+)
+_ASKING = "can|could|would|will|do|does|did|is|are|should|shall|may|what|how|which|why|who|where|when|any|have"
+_ASKS_FIRST = re.compile(rf"(?i)\s*(?:{_ASKING})\b")
 _ASKS_FROM = re.compile(  # where a question begins behind a statement
-    r"(?i)(?:[,;]|\b(?:so|and|but|or)\b)\s*(?:(?:so|and|but|or|also|then|maybe) )*"
-    r"(?:can|could|would|will|do|does|did|is|are|should|shall|may|what|how|which|why|who|where|when|any|have)\b"
+    rf"(?i)(?:[,;]|\b(?:so|and|but|or)\b)\s*(?:(?:so|and|but|or|also|then|maybe) ){{0,3}}(?:{_ASKING})\b"
 )
 _QUOTED = re.compile('["\u201c\u00ab\u300c]')
 _MATERIAL = re.compile('["\u201c\u00ab\u300c`{]')
@@ -234,9 +238,11 @@ def without_questions(text: str) -> str:
     if not has_question(text):
         return text
     told = ""
-    for sentence in _SENTENCE.findall(text[:READ_CHARS]):
-        asks = sentence.rstrip().endswith(QUESTION_MARKS)
-        told += sentence[: begins.start() if (begins := _ASKS_FROM.search(sentence)) else 0] if asks else sentence
+    for sentence in _WHOLE_SENTENCE.findall(text[:READ_CHARS]):
+        if not sentence.endswith(QUESTION_MARKS):
+            told += sentence
+        elif not _ASKS_FIRST.match(sentence) and (asks := _ASKS_FROM.search(sentence)):
+            told += sentence[: asks.start()]
     return told.strip() or text
 
 

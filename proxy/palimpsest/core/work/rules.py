@@ -29,7 +29,6 @@ LEAST_CHARS = 12  # "never mind" is no rule
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
 _LASTS = re.compile(
     r"(?i)\b(?:always|never|from now on|in (?:the )?future|every time|whenever|by default|do not ever|don't ever"
-    r"|in this (?:repo(?:sitory)?|project|codebase)"
     r"|remember to|make sure (?:to|you|that you) (?:always|never))\b"
 )
 _LASTS_ELSEWHERE = frozenset(  # in other languages than English

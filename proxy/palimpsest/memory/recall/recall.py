@@ -7,6 +7,7 @@ Nothing relevant means no block, the normal case. "Could not look" is a `MemoryF
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -85,8 +86,9 @@ ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None,
 
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
 STANDING_CHARS = 400  # of messages with rules that come whatever is asked: some six; of more, the newest
-# Of what the words of a request tell, in a rule told elsewhere: "commit this" has all of its words in "no emojis in
-# commits". Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16.
+_HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of another one, where none is named
+# Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
+# Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16 do.
 LEAST_CONCERN = 0.3
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
@@ -400,15 +402,7 @@ def _memories(texts: PassageTexts, follows: Mapping[int, int]) -> dict[int, Memo
     """The memories with these ids, which follow these occurrences. What was forgotten meanwhile is left out."""
     return {
         id: Memory(
-            id=id,
-            occurrence=occurrence,
-            conversation=conversation,
-            position=occurrence,
-            role=role,
-            text=text,
-            created_at=created_at,
-            start=start,
-            stop=stop,
+            *(id, occurrence, conversation, occurrence, role, text, created_at, start, stop),
             tags=tuple(tags.split()),
             follows=follows[id],
         )
@@ -430,26 +424,32 @@ def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: in
 
 def _standing(texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, may_come: Bools) -> Rows:
     """
-    The newest rules that hold always and are not visible, but those replaced: what this conversation lost, what others
-    of a named scope told, and what the request is about.
+    The rules that hold always, are not visible and were not replaced, the newest that fit: first what this conversation
+    lost, then what its user told in others of its scope, or anywhere of what the request is about.
     """
-    is_own = (table.conversations == asked.own) | bool(query.scope)
-    holds = table.wishes & (is_own | (_concerned(table, asked) & _near(asked, may_come)))
-    wishes = np.flatnonzero(holds)[-MOST_STANDING:]
-    seen = eligibility.among(table.fulls[wishes], query.visible_fulls)
-    seen |= eligibility.among(table.occurrences[wishes], query.excluded)
-    lost = may_come[wishes] & ~seen
-    if not lost.any():
+    is_own = table.conversations == asked.own
+    holds = table.wishes & is_own
+    if (query.reach is Reach.USER or not query.user) and (table.wishes & ~is_own).any():  # else it may be another's
+        holds |= table.wishes if query.scope else table.wishes & _concerned(table, asked) & _near(asked, may_come)
+    of_both = np.flatnonzero(holds & ~is_own)[-MOST_STANDING:], np.flatnonzero(holds & is_own)[-MOST_STANDING:]
+    wishes = np.sort(np.concatenate(of_both))
+    told = eligibility.among(table.occurrences[wishes], query.excluded)
+    seen = eligibility.among(table.fulls[wishes], query.visible_fulls) | told
+    room = STANDING_CHARS - table.lengths[wishes[told]].sum()
+    new = may_come[wishes] & ~seen
+    if not new.any():
         return wishes[:0]
-    said = texts_of(texts, table, wishes[lost | seen])
-    gone = {row for row in wishes[lost].tolist() if row in said and is_sure_wish(said[row])}
+    said = texts_of(texts, table, wishes[new | seen])
+    sure = {row for row in wishes[new].tolist() if row in said and is_sure_wish(said[row])}
+    sure = {row for row in sure if is_own[row] or query.scope or not _HERE.search(said[row])}
     shown = "\n".join((*(query.told or ()), *(said[row] for row in wishes[seen].tolist() if row in said)))
-    held = rules(((row, text) for row, text in said.items() if row in gone), shown)
+    held = rules(((row, text) for row, text in said.items() if row in sure), shown)
     fitting: list[int] = []
-    for row in sorted({row for rule in held for row in rule.occurrences}, reverse=True):
-        if table.lengths[[row, *fitting]].sum() <= STANDING_CHARS:  # one that does not fit keeps no other away
+    rows = {row for one in held for row in one.occurrences}
+    for row in sorted(rows, key=lambda row: (is_own[row], row), reverse=True):
+        if table.lengths[[row, *fitting]].sum() <= room:  # one that does not fit keeps no other away
             fitting.append(row)
-    return np.array(fitting[::-1], int)
+    return np.array(sorted(fitting), int)
 
 
 def _near(asked: QueryMatches, eligible: Bools) -> Bools:
@@ -461,7 +461,7 @@ def _near(asked: QueryMatches, eligible: Bools) -> Bools:
 
 
 def _concerned(table: PassageTable, asked: QueryMatches) -> Bools:
-    """Which passages hold what most of the request's words tell: (n,)."""
+    """Which passages hold so many of the request's words, by weight, that it may be about them: (n,)."""
     weights = {term: term_weight(len(rows), len(table)) for term, rows in asked.found.items()}
     whole = sum(weights.values()) + len(asked.absent) * term_weight(0, len(table))
     concerned: Bools = sum_term_weights(asked.found, weights, len(table)) >= max(LEAST_CONCERN * whole, 1e-9)

@@ -33,7 +33,8 @@ def with_related(
     """
     A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
     probable: the newest update, and what shares a rare name with it. Behind an answer stands the message in which its
-    user rejected it, behind a task what came of it, and behind all what the user said next.
+    user rejected it, behind a brief one what it answers, behind a task what came of it, and behind all what the user
+    said next.
     """
     stated = texts_of(texts, table, updates.statements(table, best))
     said = {row: query_terms(text) for row, text in stated.items()}

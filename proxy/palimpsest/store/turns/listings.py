@@ -412,14 +412,7 @@ def _conditions(which: Filter, conditions: Mapping[str, str], of_tenant: str) ->
 
 
 def _page(
-    ask: Ask,
-    sql: str,
-    id: str,
-    given: Sequence[tuple[str, Any]],
-    after: int,
-    limit: int,
-    *,
-    newest_first: bool = True,
+    ask: Ask, sql: str, id: str, given: Sequence[tuple[str, Any]], after: int, limit: int, *, newest_first: bool = True
 ) -> tuple[list[Row], int]:
     """The rows of a page in the order of their first column, `id`; and behind which of them the next page begins."""
     if after:

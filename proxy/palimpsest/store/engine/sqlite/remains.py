@@ -162,14 +162,18 @@ def unexplained(
     return [wanted[number] for number in searched.found if number not in explained]
 
 
-def _stored_forms(run: bytes) -> tuple[bytes, bytes, bytes]:
+def _stored_forms(run: bytes) -> list[bytes]:
     """
     A run as it may stand among stored texts, which zeros part: inside of one, at the beginning, at the end.
 
-    In the file another column lies in front of a text: of 256 digests one ends in a space, and " Crates" is found there
-    though only "Crates" is stored.
+    In the file another column lies beside a text: of 256 digests one ends in a space, and " Crates" is found there
+    though only "Crates" is stored. A letter or a digit may be what was erased, and a short run is too little to go by.
     """
-    return run, b"\0" + run[1:], run[:-1] + b"\0"
+    forms = [run]
+    if len(run) >= SAMPLE_BYTES:
+        forms += [b"\0" + run[1:]] if not run[:1].isalnum() else []
+        forms += [run[:-1] + b"\0"] if not run[-1:].isalnum() else []
+    return forms
 
 
 class _Finder:
