@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from palimpsest.core.archive import chunking as digests
 from palimpsest.core.archive.chunking import (
     SCOPE_MARK,
+    certainty_of,
     identifiers,
+    judged,
     kind,
     names,
     query_terms,
@@ -268,3 +270,11 @@ def test_a_word_is_a_term_up_to_eighty_characters_within_a_longer_run_too() -> N
 def test_a_name_with_a_capital_inside_is_a_tag_wherever_that_stands() -> None:
     assert {"iphone", "ebay"} <= {*tags("My iPhone and an eBay listing")}
     assert tags("Mine and another listing") == ()
+
+
+def test_a_message_that_asks_tells_what_it_says_besides_but_less_surely_than_one_that_only_tells() -> None:
+    asking = "Which pan do I need for the oven at home?"
+    mixed = "I prefer shoes with a sleek look in neutral colors, do you have any ideas for me?"
+    telling = "My shoe size is 43.5, narrow fit."
+    levels = [certainty_of(judged(text, "user")) for text in (asking, mixed, telling)]
+    assert levels[0] < levels[1] < 0.5 < levels[2]

@@ -235,8 +235,6 @@ def has_question(text: str) -> bool:
 
 def without_questions(text: str) -> str:
     """What a text says beside its questions: "I prefer neutral ones" of "I prefer neutral ones, do you have any?"."""
-    if not has_question(text):
-        return text
     told = ""
     for sentence in _WHOLE_SENTENCE.findall(text[:READ_CHARS]):
         if not sentence.endswith(QUESTION_MARKS):
