@@ -232,7 +232,7 @@ def judged(text: str, role: str) -> tuple[str, ...]:
     if role in TOOL_ROLES:
         return ()
     level = bisect_right(TELLING_EDGES, utterance.informativeness(text))
-    if level < MIXED_LEVEL:  # "My oven is gas, which pan do I need?" tells something, too
+    if level < MIXED_LEVEL and utterance.has_question(text):  # "My oven is gas, which pan do I need?" tells, too
         told = utterance.informativeness(utterance.without_questions(text))
         level = max(level, min(MIXED_LEVEL, bisect_right(TELLING_EDGES, told)))
     return (f"{TELLS}{level}", *((WISHES,) if role == "user" and is_lasting_wish(text) else ()))
