@@ -95,10 +95,15 @@ def test_the_requests_of_a_command_belong_to_the_project_that_is_named_for_it(
     assert rows(wrapped.data, "SELECT scope FROM conversation") == [("Ann's shop",)]
 
 
-@pytest.mark.parametrize(("marked", "project"), [("shop/.git", "shop"), ("shop", "src")], ids=["in it", "in none"])
-def test_a_dot_names_the_repository_in_which_the_command_is_run(tmp_path: Path, marked: str, project: str) -> None:
-    (tmp_path / marked).mkdir(parents=True)
-    (here := tmp_path / "shop" / "src").mkdir()
+@pytest.mark.parametrize(
+    ("mark", "project"),
+    [("", "shop"), ("gitdir: /src/main-shop/.git/worktrees/shop\n", "main-shop"), (None, "src")],
+    ids=["in one", "in a worktree of one", "in none"],
+)
+def test_a_dot_names_the_repository_in_which_the_command_is_run(tmp_path: Path, mark: str | None, project: str) -> None:
+    (here := tmp_path / "shop" / "src").mkdir(parents=True)
+    if mark is not None:
+        (tmp_path / "shop" / ".git").write_text(mark)
     words = [*PROGRAM, *Wrapped(tmp_path).words("sh", "-c", "echo $OPENAI_BASE_URL", project=".")]
     done = subprocess.run(words, env=Wrapped(tmp_path).env, cwd=here, capture_output=True, text=True, check=False)
     assert done.stdout.endswith(f"/@{project}/v1\n"), done.stderr

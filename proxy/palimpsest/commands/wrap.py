@@ -56,9 +56,11 @@ BY_LITELLM = ""
 
 
 def repository() -> str:
-    """The name of the repository of the working directory, or of that itself outside of any: the folder's."""
+    """The name of the working directory's repository, which is its folder's; outside of any, of that directory."""
     here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here).name
+    mark = next((mark for folder in (here, *here.parents) if (mark := folder / ".git").exists()), here / ".git")
+    led = mark.read_text().removeprefix("gitdir:").strip() if mark.is_file() else ""  # another worktree, a submodule
+    return Path(led.partition("/.git/worktrees/")[0] if "/.git/worktrees/" in led else mark.parent).name
 
 
 def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str], project: str = "") -> int:
