@@ -91,6 +91,18 @@ def test_what_the_conversation_itself_lost_is_more_probable_than_what_was_said_e
     assert mine > nowhere[is_answer] > theirs
 
 
+@pytest.mark.parametrize(("tells", "counts"), [(0.6, 0.0), (0.4, 1.0)], ids=["tells something", "only asks"])
+def test_a_passage_that_asks_something_counts_as_a_question_unless_it_surely_tells_something(
+    tells: float, counts: float
+) -> None:
+    on = replace(passage_table(SAID, users=[0], asks=[0]), tells=np.full(len(SAID), tells))
+    question = asked("Who is my manager?", on, 0)
+    ranked = rank(on, question, np.ones(len(on), np.bool_), NOW, Recipe(candidates=50))
+    signals = passage_signals(on, question, ranked)
+    is_it = ranked.rows == 0
+    assert (signals["asks"][is_it], signals["answers"][is_it]) == (counts, -counts)
+
+
 def test_every_weight_has_its_signal() -> None:
     on = passage_table(SAID, users=[0])
     on.vectors[0] = axis(0)
