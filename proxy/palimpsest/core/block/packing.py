@@ -95,9 +95,8 @@ def pack(
     cut: dict[int, str] = {}
     asked = {one.memory.id for one in candidates if one.probability < CERTAIN and is_bare_question(one.memory)}
     ordered = sorted(candidates, key=lambda candidate: candidate.memory.id in asked)
-    answers = [
-        one for one in candidates if one.probability < CERTAIN or WISHES not in one.memory.tags
-    ]  # no rule is one
+    # a rule comes with whatever is asked, and outdoes no answer
+    answers = [one for one in candidates if one.probability < CERTAIN or WISHES not in one.memory.tags]
     telling = [one for one in answers if one.memory.id not in asked and not one.is_reminder]
     best = max(telling, key=lambda one: one.probability, default=None)
     told_best = max(

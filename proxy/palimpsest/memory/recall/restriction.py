@@ -17,7 +17,7 @@ from palimpsest.store.search.scope import Scope
 def restricted(
     ask: Ask, scope: Scope, table: PassageTable, chosen: RecallPolicy, eligible: Bools, asked: list[QueryMatches]
 ) -> tuple[Bools, list[QueryMatches]]:
-    """Limit what may come to the chosen kinds, and to what reinforcement keeps, by whose worth the questions go."""
+    """Leave out what is of no chosen kind and what has faded, and give the questions the worth of each message."""
     if {*chosen.kinds} != {*RecallPolicy().kinds}:
         eligible = eligible & np.isin(table.ids, passages_of_kinds(ask, scope, chosen.kinds))
     if chosen.reinforcement:
