@@ -41,7 +41,7 @@ WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 # Outgoing connections have those from 32,768 on. Each worker has its own, and takes them in turn: a port that two of
 # them had found free at once would send the requests of one test to the proxy of another.
-PORTS = cycle(random.sample(ours := range(20_000 + WORKER, 30_000, WORKERS), len(ours)))
+PORTS = cycle(random.sample(range(20_000 + WORKER, 30_000, WORKERS), 10_000 // WORKERS))
 DEADLINE_MS = 10_000.0  # of recall and commit; the default, 250, is met by a machine that does nothing else
 PATIENT = {"PALIMPSEST_MEMORY__DEADLINE_MS": str(DEADLINE_MS)}  # for commands that start a proxy themselves
 BLOCK_OPENS = "<palimpsest-memory"

@@ -28,8 +28,8 @@ NAMESAKES = 2  # statements that share a name, behind one
 LEAST_NAMESAKE_NEARNESS = 0.1
 FOLLOWED = 8  # passages to what the user said next: farther on, much lies between
 MOST_STEPS = 64  # passages from a task to what came of it: nine of ten tasks of coding agents take no more
+FOLLOWING_CHARS = 200  # of what the user said next, or of what came of an order: a longer one is a matter of its own
 BRIEF_CHARS = 60  # of an answer that tells nothing without what it answers: "5 attempts."
-FOLLOWING_CHARS = 200  # of that: what is longer is a matter of its own
 # Cosine, the weighed share of the words that both have among the words of either (Jaccard), and what the two have of
 # the earlier one's subject. 27 of 27 corrections are as much alike ("My dentist is Dr. Okafor" / "Dr. Okafor retired,
 # my dentist is Dr. Lindgren now"), and 21 of 462 statements and the likest later one; without the subject, 25 and 14.

@@ -10,8 +10,10 @@ from palimpsest.core.recall.ranking import LEAST_TELLING, Bools, PassageTable, Q
 from palimpsest.core.recall.utterance import has_question, read_utterance, words
 from palimpsest.domain import Query
 from palimpsest.memory.recall.updates import texts_of
+from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.search.passages import PassageTexts
 
+EVERY_KIND = len(RecallPolicy().kinds)
 LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, and need not be looked at
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
 REPEAT_SECONDS = 3600.0  # within which a message that is sent again is another attempt at its answer

@@ -68,7 +68,6 @@ NAMED_CHARS = 120
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 CLEARED_SECONDS = 3600.0  # that a cleared conversation stays out of others: the task that it was cleared for
 QUOTED_CHARS = 20  # of a text that stands in another one: shorter ones are said of other things, too
-EVERY_KIND = len(RecallPolicy().kinds)
 ORDERS: Mapping[str, dict[str, Any]] = {
     "fitted": {},
     "rrf": {"fusion": "rrf", "by_room": False},
@@ -272,7 +271,7 @@ class Recall:
         eligible, lost = eligibility.eligible_passages(table, query, own), eligibility.lost_passages(table, query, own)
         if query.reach is not Reach.CONVERSATION:
             eligible &= eligibility.without_rejected(table, query, own, now)
-        if len(chosen.kinds) < EVERY_KIND or chosen.reinforcement:
+        if len(chosen.kinds) < eligibility.EVERY_KIND or chosen.reinforcement:
             from palimpsest.memory.recall.restriction import restricted  # few policies want one
 
             eligible, asked = restricted(ask, scope, table, chosen, eligible, asked)

@@ -169,11 +169,10 @@ def _stored_forms(run: bytes) -> list[bytes]:
     In the file another column lies beside a text: of 256 digests one ends in a space, and " Crates" is found there
     though only "Crates" is stored. A letter or a digit may be what was erased, and a short run is too little to go by.
     """
-    forms = [run]
-    if len(run) >= SAMPLE_BYTES:
-        forms += [b"\0" + run[1:]] if not run[:1].isalnum() else []
-        forms += [run[:-1] + b"\0"] if not run[-1:].isalnum() else []
-    return forms
+    if len(run) < SAMPLE_BYTES:
+        return [run]
+    edges = (run[:1], b"\0" + run[1:]), (run[-1:], run[:-1] + b"\0")
+    return [run, *(form for edge, form in edges if edge.isascii() and not edge.isalnum())]
 
 
 class _Finder:
