@@ -175,9 +175,9 @@ async def test_a_deadlock_is_undone_and_done_again(base: Database) -> None:
         return work
 
     await asyncio.gather(base.transact(rename(1, 2), named("c")), other.transact(rename(2, 1), named("d")))
-    assert len(tries) == 3
-    assert await base.read("SELECT name FROM tenant ORDER BY id") == [("axx",), ("bxx",)]
     await other.close()
+    assert len(tries) >= 3  # more where the one that was undone comes first again
+    assert await base.read("SELECT name FROM tenant ORDER BY id") == [("axx",), ("bxx",)]
 
 
 async def test_what_raises_leaves_nothing(base: Database) -> None:
