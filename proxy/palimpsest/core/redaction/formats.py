@@ -8,8 +8,9 @@ there it reads in one direction: no text costs more than a constant for each of 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 
 from palimpsest.domain.frozen import frozen
 
@@ -49,181 +50,140 @@ class Format:
         return self.behind == (0,) and self.pattern.pattern.startswith(_START)
 
 
-def _format(kind: str, anchor: str, rest: str) -> Format:
-    is_weak = kind.endswith("?")
-    return Format(kind.rstrip("?"), anchor, re.compile(_START + re.escape(anchor) + rest), is_weak=is_weak)
+def _formats(kind: str, rest: str, *anchors: str) -> Iterator[Format]:
+    """The formats of one line of the table."""
+    for anchor in anchors:
+        pattern = re.compile(_START + re.escape(anchor) + rest)
+        yield Format(kind.rstrip("?"), anchor, pattern, is_weak=kind.endswith("?"))
 
 
-# Kind, first characters, the rest. A question mark: see `Format.is_weak`.
+# Kind, what follows the first characters, and those of each format. A question mark: see `Format.is_weak`.
 _TABLE = """
-anthropic-key       sk-ant-         [\\w-]{16,}
-openai-key          sk-proj-        [\\w-]{20,}
-openai-key          sk-svcacct-     [\\w-]{20,}
-openai-key          sk-admin-       [\\w-]{20,}
-openrouter-key      sk-or-          [\\w-]{20,}
-langfuse-key        sk-lf-          [\\w-]{20,}
-openai-key?         sk-             [A-Za-z0-9]{20,}
-palimpsest-key      plm_            [\\w-]{43}
-perplexity-key      pplx-           [A-Za-z0-9]{32,}
-replicate-token     r8_             [A-Za-z0-9]{32,}
-fireworks-key?      fw_             [A-Za-z0-9]{20,}
-tavily-key          tvly-           [\\w-]{20,}
-langsmith-key       lsv2_           (?:pt|sk)_[\\w-]{20,}
-langsmith-key       ls__            [A-Za-z0-9]{20,}
-groq-key            gsk_            [A-Za-z0-9]{40,}
-xai-key             xai-            [A-Za-z0-9]{40,}
-cerebras-key        csk-            [a-z0-9]{32,}
-nvidia-key          nvapi-          [\\w-]{40,}
-jina-key            jina_           [A-Za-z0-9_-]{40,}
-pinecone-key        pcsk_           \\w{40,}
-voyage-key?         pa-             [\\w-]{40,}
-firecrawl-key       fc-             [a-f0-9]{32}
-e2b-key             e2b_            [a-f0-9]{32,}
-elevenlabs-key      sk_             [a-f0-9]{48}
-runpod-key          rpa_            [A-Z0-9]{40,}
-huggingface-token   hf_             [A-Za-z0-9]{30,}
-huggingface-token   api_org_        [A-Za-z0-9]{30,}
-wandb-key           wandb_v1_       [\\w-]{40,}
-cursor-key          key_            [a-f0-9]{64}
-google-key          AIza            [\\w-]{35}
-google-key          AQ.             Ab[\\w-]{40,}
-google-token        ya29.           [\\w-]{20,}
-google-token        1//0            [\\w-]{40,}
-google-secret       GOCSPX-         [\\w-]{20,}
-aws-access-key      AKIA            [0-9A-Z]{16}
-aws-access-key      ASIA            [0-9A-Z]{16}
-aws-access-key      ABIA            [0-9A-Z]{16}
-aws-access-key      ACCA            [0-9A-Z]{16}
-aws-bedrock-key     ABSK            [A-Za-z0-9+/]{100,}
-alibaba-key         LTAI            [A-Za-z0-9]{20}
-tencent-key         AKID            [A-Za-z0-9]{32}
-yandex-key          AQVN            [\\w-]{35}
-github-token        ghp_            \\w{36,}
-github-token        gho_            \\w{36,}
-github-token        ghu_            \\w{36,}
-github-token        ghs_            \\w{36,}
-github-token        ghr_            \\w{36,}
-github-token        github_pat_     \\w{22,}
-gitlab-token        glpat-          [\\w-]{20,}
-gitlab-token        gldt-           [\\w-]{20,}
-gitlab-token        glft-           [\\w-]{20,}
-gitlab-token        glffct-         [\\w-]{20,}
-gitlab-token        glsoat-         [\\w-]{20,}
-gitlab-token        glrt-           [\\w-]{20,}
-gitlab-token        glcbt-          [\\w-]{20,}
-gitlab-token        glimt-          [\\w-]{25}
-gitlab-token        glptt-          [\\w-]{40}
-gitlab-token        glagent-        [\\w-]{50,}
-gitlab-token        gloas-          [\\w-]{64}
-gitlab-token        GR1348941       [\\w-]{20,}
-bitbucket-token     ATBB            [A-Za-z0-9]{28,}
-atlassian-token     ATATT3          [\\w=-]{100,}
-atlassian-token     ATCTT3          [\\w=-]{100,}
-slack-token         xoxb-           [\\w-]{15,}
-slack-token         xoxp-           [\\w-]{15,}
-slack-token         xoxa-           [\\w-]{15,}
-slack-token         xoxr-           [\\w-]{15,}
-slack-token         xoxs-           [\\w-]{15,}
-slack-token         xoxo-           [\\w-]{15,}
-slack-token         xoxc-           [\\w-]{15,}
-slack-token         xoxd-           [\\w%-]{15,}
-slack-token         xoxe-           [\\w-]{15,}
-slack-token         xoxe.           xox[bp]-[\\w-]{10,}
-slack-token         xapp-           \\d-[\\w-]{13,}
-stripe-key          sk_live_        [0-9A-Za-z]{16,}
-stripe-key          sk_test_        [0-9A-Za-z]{16,}
-stripe-key          rk_live_        [0-9A-Za-z]{16,}
-stripe-key          rk_test_        [0-9A-Za-z]{16,}
-stripe-key          whsec_          [0-9A-Za-z+/=]{16,}
-square-token        sq0csp-         [\\w-]{40,}
-square-token        sq0atp-         [\\w-]{20,}
-square-token        EAAA            [\\w-]{56,}
-facebook-token      EAA             [A-Za-z0-9]{80,}
-paypal-token        access_token$   (?:production|sandbox)\\$[a-z0-9]{16}\\$[a-f0-9]{32}
-plaid-token         access-         (?:sandbox|development|production)-[a-f0-9-]{36}
-shopify-token       shpat_          [a-fA-F0-9]{32}
-shopify-token       shpca_          [a-fA-F0-9]{32}
-shopify-token       shppa_          [a-fA-F0-9]{32}
-shopify-token       shpss_          [a-fA-F0-9]{32}
-shopify-token       shpua_          [a-fA-F0-9]{32}
-flutterwave-key     FLWSECK         (?:_TEST)?-[A-Za-z0-9-]{20,}
-shippo-token        shippo_live_    [a-f0-9]{40}
-twilio-api-key      AC              [a-f0-9]{32}
-twilio-api-key      SK              [a-f0-9]{32}
-sendgrid-api-key    SG.             [\\w-]{22}\\.[\\w-]{43}
-mailgun-key         key-            [a-f0-9]{32}
-brevo-key           xkeysib-        [a-f0-9]{64}-\\w{10,}
-brevo-key           xsmtpsib-       [a-f0-9]{64}-\\w{10,}
-resend-key?         re_             [A-Za-z0-9]{8}_[A-Za-z0-9]{20,}
-npm-token           npm_            [A-Za-z0-9]{36}
-pypi-token          pypi-           [\\w-]{50,}
-rubygems-token      rubygems_       [a-f0-9]{48}
-crates-token        cio             [A-Za-z0-9]{32}
-nuget-key           oy2             [a-z0-9]{43}
-clojars-token       CLOJARS_        [a-z0-9]{60}
-packagist-token     packagist_      [a-z]{3}_[a-f0-9]{40,}
-docker-token        dckr_pat_       [\\w-]{20,}
-docker-token        dckr_oat_       [\\w-]{20,}
-artifactory-token   AKCp            [A-Za-z0-9]{50,}
-artifactory-token   cmVmdGtu        [A-Za-z0-9]{40,}
-vault-token         hvs.            [\\w-]{20,}
-vault-token         hvb.            [\\w-]{20,}
-vault-token         hvr.            [\\w-]{20,}
-pulumi-token        pul-            [a-f0-9]{40}
-doppler-token       dp.             (?:pt|st|ct|sa|scim|audit)\\.[A-Za-z0-9._-]{30,}
-onepassword-token   ops_            eyJ[\\w=-]{40,}
-planetscale-token   pscale_         (?:tkn|oauth|pw)_[\\w.=-]{20,}
-supabase-token      sbp_            [\\w-]{40,}
-supabase-key        sb_secret_      [\\w-]{20,}
-neon-key            napi_           [a-z0-9]{40,}
-databricks-token    dapi            [a-f0-9]{32}
-digitalocean-token  dop_v1_         [a-f0-9]{64}
-digitalocean-token  doo_v1_         [a-f0-9]{64}
-digitalocean-token  dor_v1_         [a-f0-9]{64}
-heroku-key          HRKU-           [\\w-]{30,}
-netlify-token       nfp_            [A-Za-z0-9]{36,}
-vercel-token        vcp_            [A-Za-z0-9]{24,}
-vercel-token        vca_            [A-Za-z0-9]{24,}
-vercel-token        vercel_blob_rw_ \\w{20,}
-fly-token           fm2_            [\\w+/=-]{40,}
-fly-token           fo1_            [\\w-]{40,}
-render-key          rnd_            [A-Za-z0-9]{20,}
-tailscale-key       tskey-          (?:auth|api|client|scim|webhook)-[\\w-]{20,}
-aiven-token         AVNS_           [\\w-]{18,}
-cloudflare-key      v1.0-           [a-f0-9]{24}-[a-f0-9]{100,}
-newrelic-key        NRAK-           [A-Z0-9]{27}
-newrelic-key        NRII-           [\\w-]{32}
-grafana-token       glc_            [A-Za-z0-9+/]{32,}
-grafana-token       glsa_           [A-Za-z0-9]{32}_[a-fA-F0-9]{8}
-sentry-token        sntrys_         eyJ[\\w+/=-]{40,}
-sentry-token        sntryu_         [a-f0-9]{64}
-posthog-key         phx_            [A-Za-z0-9]{40,}
-dynatrace-token     dt0c01.         [A-Z0-9]{24}\\.[A-Z0-9]{64}
-dynatrace-token     dt0s16.         [A-Z0-9]{8}\\.[A-Z0-9]{64}
-honeycomb-key       hcaik_          [a-z0-9]{50,}
-prefect-key         pnu_            [A-Za-z0-9]{36}
-airtable-token      pat             [A-Za-z0-9]{14}\\.[a-f0-9]{64}
-notion-token        ntn_            [A-Za-z0-9]{40,}
-notion-token        secret_         [A-Za-z0-9]{43}
-linear-key          lin_api_        [A-Za-z0-9]{32,}
-linear-key          lin_oauth_      [A-Za-z0-9]{32,}
-figma-token         figd_           [\\w-]{40}
-postman-key         PMAK-           [a-f0-9]{24}-[a-f0-9]{34}
-contentful-token    CFPAT-          [\\w-]{43}
-hubspot-token       pat-            (?:na|eu|ap)\\d-[a-f0-9-]{36}
-typeform-token      tfp_            [\\w.-]{40,}
-readme-key          rdme_           [a-z0-9]{70}
-dropbox-token       sl.             [\\w-]{100,}
-twitter-token       AAAAAAAAAAAAAAA [\\w%]{50,}
-mapbox-token        sk.             eyJ[\\w-]{20,}\\.[\\w-]{20,}
-circleci-token      CCIPAT_         [A-Za-z0-9]{22}_[a-f0-9]{40}
-buildkite-token     bkua_           [a-f0-9]{40}
-sonarqube-token     sqp_            [a-f0-9]{40}
-sonarqube-token     squ_            [a-f0-9]{40}
-sonarqube-token     sqa_            [a-f0-9]{40}
-sourcegraph-token   sgp_            \\w{40,}
-age-key             AGE-SECRET-KEY- 1[0-9A-Z]{40,}
-wallet-key          xprv            [1-9A-HJ-NP-Za-km-z]{107}
+anthropic-key       [\\w-]{16,}                 sk-ant-
+openai-key          [\\w-]{20,}                 sk-proj- sk-svcacct- sk-admin-
+openrouter-key      [\\w-]{20,}                 sk-or-
+langfuse-key        [\\w-]{20,}                 sk-lf-
+openai-key?         [A-Za-z0-9]{20,}            sk-
+palimpsest-key      [\\w-]{43}                  plm_
+perplexity-key      [A-Za-z0-9]{32,}            pplx-
+replicate-token     [A-Za-z0-9]{32,}            r8_
+fireworks-key?      [A-Za-z0-9]{20,}            fw_
+tavily-key          [\\w-]{20,}                 tvly-
+langsmith-key       (?:pt|sk)_[\\w-]{20,}       lsv2_
+langsmith-key       [A-Za-z0-9]{20,}            ls__
+groq-key            [A-Za-z0-9]{40,}            gsk_
+xai-key             [A-Za-z0-9]{40,}            xai-
+cerebras-key        [a-z0-9]{32,}               csk-
+nvidia-key          [\\w-]{40,}                 nvapi-
+jina-key            [A-Za-z0-9_-]{40,}          jina_
+pinecone-key        \\w{40,}                    pcsk_
+voyage-key?         [\\w-]{40,}                 pa-
+firecrawl-key       [a-f0-9]{32}                fc-
+e2b-key             [a-f0-9]{32,}               e2b_
+elevenlabs-key      [a-f0-9]{48}                sk_
+runpod-key          [A-Z0-9]{40,}               rpa_
+huggingface-token   [A-Za-z0-9]{30,}            hf_ api_org_
+wandb-key           [\\w-]{40,}                 wandb_v1_
+cursor-key          [a-f0-9]{64}                key_
+google-key          [\\w-]{35}                  AIza
+google-key          Ab[\\w-]{40,}               AQ.
+google-token        [\\w-]{20,}                 ya29.
+google-token        [\\w-]{40,}                 1//0
+google-secret       [\\w-]{20,}                 GOCSPX-
+aws-access-key      [0-9A-Z]{16}                AKIA ASIA ABIA ACCA
+aws-bedrock-key     [A-Za-z0-9+/]{100,}         ABSK
+alibaba-key         [A-Za-z0-9]{20}             LTAI
+tencent-key         [A-Za-z0-9]{32}             AKID
+yandex-key          [\\w-]{35}                  AQVN
+github-token        \\w{36,}                    ghp_ gho_ ghu_ ghs_ ghr_
+github-token        \\w{22,}                    github_pat_
+gitlab-token        [\\w-]{20,}                 glpat- gldt- glft- glffct- glsoat- glrt- glcbt- GR1348941
+gitlab-token        [\\w-]{25}                  glimt-
+gitlab-token        [\\w-]{40}                  glptt-
+gitlab-token        [\\w-]{50,}                 glagent-
+gitlab-token        [\\w-]{64}                  gloas-
+bitbucket-token     [A-Za-z0-9]{28,}            ATBB
+atlassian-token     [\\w=-]{100,}               ATATT3 ATCTT3
+slack-token         [\\w-]{15,}                 xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxc- xoxe-
+slack-token         [\\w%-]{15,}                xoxd-
+slack-token         xox[bp]-[\\w-]{10,}         xoxe.
+slack-token         \\d-[\\w-]{13,}             xapp-
+stripe-key          [0-9A-Za-z]{16,}            sk_live_ sk_test_ rk_live_ rk_test_
+stripe-key          [0-9A-Za-z+/=]{16,}         whsec_
+square-token        [\\w-]{40,}                 sq0csp-
+square-token        [\\w-]{20,}                 sq0atp-
+square-token        [\\w-]{56,}                 EAAA
+facebook-token      [A-Za-z0-9]{80,}            EAA
+paypal-token        (?:production|sandbox)\\$[a-z0-9]{16}\\$[a-f0-9]{32} access_token$
+plaid-token         (?:sandbox|development|production)-[a-f0-9-]{36} access-
+shopify-token       [a-fA-F0-9]{32}             shpat_ shpca_ shppa_ shpss_ shpua_
+flutterwave-key     (?:_TEST)?-[A-Za-z0-9-]{20,} FLWSECK
+shippo-token        [a-f0-9]{40}                shippo_live_
+twilio-api-key      [a-f0-9]{32}                AC SK
+sendgrid-api-key    [\\w-]{22}\\.[\\w-]{43}     SG.
+mailgun-key         [a-f0-9]{32}                key-
+brevo-key           [a-f0-9]{64}-\\w{10,}       xkeysib- xsmtpsib-
+resend-key?         [A-Za-z0-9]{8}_[A-Za-z0-9]{20,} re_
+npm-token           [A-Za-z0-9]{36}             npm_
+pypi-token          [\\w-]{50,}                 pypi-
+rubygems-token      [a-f0-9]{48}                rubygems_
+crates-token        [A-Za-z0-9]{32}             cio
+nuget-key           [a-z0-9]{43}                oy2
+clojars-token       [a-z0-9]{60}                CLOJARS_
+packagist-token     [a-z]{3}_[a-f0-9]{40,}      packagist_
+docker-token        [\\w-]{20,}                 dckr_pat_ dckr_oat_
+artifactory-token   [A-Za-z0-9]{50,}            AKCp
+artifactory-token   [A-Za-z0-9]{40,}            cmVmdGtu
+vault-token         [\\w-]{20,}                 hvs. hvb. hvr.
+pulumi-token        [a-f0-9]{40}                pul-
+doppler-token       (?:pt|st|ct|sa|scim|audit)\\.[A-Za-z0-9._-]{30,} dp.
+onepassword-token   eyJ[\\w=-]{40,}             ops_
+planetscale-token   (?:tkn|oauth|pw)_[\\w.=-]{20,} pscale_
+supabase-token      [\\w-]{40,}                 sbp_
+supabase-key        [\\w-]{20,}                 sb_secret_
+neon-key            [a-z0-9]{40,}               napi_
+databricks-token    [a-f0-9]{32}                dapi
+digitalocean-token  [a-f0-9]{64}                dop_v1_ doo_v1_ dor_v1_
+heroku-key          [\\w-]{30,}                 HRKU-
+netlify-token       [A-Za-z0-9]{36,}            nfp_
+vercel-token        [A-Za-z0-9]{24,}            vcp_ vca_
+vercel-token        \\w{20,}                    vercel_blob_rw_
+fly-token           [\\w+/=-]{40,}              fm2_
+fly-token           [\\w-]{40,}                 fo1_
+render-key          [A-Za-z0-9]{20,}            rnd_
+tailscale-key       (?:auth|api|client|scim|webhook)-[\\w-]{20,} tskey-
+aiven-token         [\\w-]{18,}                 AVNS_
+cloudflare-key      [a-f0-9]{24}-[a-f0-9]{100,} v1.0-
+newrelic-key        [A-Z0-9]{27}                NRAK-
+newrelic-key        [\\w-]{32}                  NRII-
+grafana-token       [A-Za-z0-9+/]{32,}          glc_
+grafana-token       [A-Za-z0-9]{32}_[a-fA-F0-9]{8} glsa_
+sentry-token        eyJ[\\w+/=-]{40,}           sntrys_
+sentry-token        [a-f0-9]{64}                sntryu_
+posthog-key         [A-Za-z0-9]{40,}            phx_
+dynatrace-token     [A-Z0-9]{24}\\.[A-Z0-9]{64} dt0c01.
+dynatrace-token     [A-Z0-9]{8}\\.[A-Z0-9]{64}  dt0s16.
+honeycomb-key       [a-z0-9]{50,}               hcaik_
+prefect-key         [A-Za-z0-9]{36}             pnu_
+airtable-token      [A-Za-z0-9]{14}\\.[a-f0-9]{64} pat
+notion-token        [A-Za-z0-9]{40,}            ntn_
+notion-token        [A-Za-z0-9]{43}             secret_
+linear-key          [A-Za-z0-9]{32,}            lin_api_ lin_oauth_
+figma-token         [\\w-]{40}                  figd_
+postman-key         [a-f0-9]{24}-[a-f0-9]{34}   PMAK-
+contentful-token    [\\w-]{43}                  CFPAT-
+hubspot-token       (?:na|eu|ap)\\d-[a-f0-9-]{36} pat-
+typeform-token      [\\w.-]{40,}                tfp_
+readme-key          [a-z0-9]{70}                rdme_
+dropbox-token       [\\w-]{100,}                sl.
+twitter-token       [\\w%]{50,}                 AAAAAAAAAAAAAAA
+mapbox-token        eyJ[\\w-]{20,}\\.[\\w-]{20,} sk.
+circleci-token      [A-Za-z0-9]{22}_[a-f0-9]{40} CCIPAT_
+buildkite-token     [a-f0-9]{40}                bkua_
+sonarqube-token     [a-f0-9]{40}                sqp_ squ_ sqa_
+sourcegraph-token   \\w{40,}                    sgp_
+age-key             1[0-9A-Z]{40,}              AGE-SECRET-KEY-
+wallet-key          [1-9A-HJ-NP-Za-km-z]{107}   xprv
 """
 
 # Told by what stands around them; any length.
@@ -233,13 +193,14 @@ _NETRC = rf"{_GAP}\S{{1,100}}{_GAP}(?:account{_GAP}\S{{1,100}}{_GAP})?password{_
 _USER_AND_SECRET = r"[\"']?(?!\$)[^\s:\"'$/]{1,100}:(?![$%{<*\d]{1,9}(?:[\s\"']|$))([^\s\"'$]{1,200})"
 _ARGUMENT = r"[\"']?(?![$%{<*/-])([^\s\"'$]{3,200})"
 _HEADER_SIGN = r"[\"'\\]{0,3}\s{0,3}[:=]\s{0,3}[\"'\\]{0,3}"
+_SCHEME = r"(?i:bearer|basic|token|apikey)\s{1,3}"
 
 
 @lru_cache(1)
 def long_formats() -> tuple[Format, ...]:
     """Formats with at least `LONG_CHARS` without a space. The first call compiles them, in 50 ms."""
     return (
-        *(_format(*line.split()) for line in _TABLE.strip().splitlines()),
+        *chain.from_iterable(_formats(*line.split()) for line in _TABLE.strip().splitlines()),
         Format("json-web-token", "eyJ", re.compile(_START + r"eyJ[\w=-]{8,}(\.[\w=-]{8,})?"), needs=1),
         Format("private-key", "LS0tLS1CRUdJTi", re.compile(r"LS0tLS1CRUdJTi(?!BDRVJU|BQVUJM)[\w+/]{16,}={0,2}")),
         Format("mailchimp-access-key", "-us", re.compile(_START + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"), behind=(32,)),
@@ -273,17 +234,9 @@ def long_formats() -> tuple[Format, ...]:
 def short_formats() -> tuple[Format, ...]:
     """Formats that are told by what stands around them; any length."""
     return (
-        Format(
-            "authorization",
-            "uthorization",
-            re.compile(rf"uthorization{_HEADER_SIGN}(?i:bearer|basic|token|apikey)\s{{1,3}}([\w.~+/=-]{{8,}})"),
-            group=1,
-        ),
-        Format(
-            "authorization",
-            "UTHORIZATION",
-            re.compile(rf"UTHORIZATION{_HEADER_SIGN}(?i:bearer|basic|token|apikey)\s{{1,3}}([\w.~+/=-]{{8,}})"),
-            group=1,
+        *(
+            Format("authorization", header, re.compile(rf"{header}{_HEADER_SIGN}{_SCHEME}([\w.~+/=-]{{8,}})"), group=1)
+            for header in ("uthorization", "UTHORIZATION")
         ),
         Format("authorization", "earer ", re.compile(r"earer {1,3}([\w.~+/=-]{20,})"), group=1, is_weak=True),
         Format(
