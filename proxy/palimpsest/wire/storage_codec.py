@@ -7,12 +7,9 @@ reference and hash, blocks of ours are taken out. Compaction items of ours stay:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
-
-import orjson
 
 from palimpsest.domain import Json, Message
 from palimpsest.domain.word_cache import word_cache
@@ -24,7 +21,7 @@ from palimpsest.wire.message import (
     readable,
     without_memory_blocks,
 )
-from palimpsest.wire.values import changed, dumps
+from palimpsest.wire.values import changed, dumps, loads_own
 
 Clean = Callable[[str], str]
 """Takes credentials out of a text."""
@@ -75,10 +72,7 @@ def storable(text: str) -> str:
 
 def from_stored(text: str, rest: str) -> Json:
     """The JSON message that `to_stored` was given; equal as a value, its keys perhaps in another order."""
-    try:
-        value = orjson.loads(rest)
-    except orjson.JSONDecodeError:  # half a surrogate pair
-        value = json.loads(rest)
+    value = loads_own(rest)
     if isinstance(value, list):
         only: Json = value[0]
         return only

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from palimpsest.domain import Block, BlockKind, Ending, LinkKind, ParentListing, ToolCall
-from palimpsest.memory.recording.archive_frames import AnswerFrame, Applied, Begin, Progress, pack, unpacked
-from palimpsest.memory.recording.write_batch import Outcome, RequestItem, WriterState
+from palimpsest.memory.recording.archive_frames import Applied, Begin, Progress, pack, unpacked, without_turn
+from palimpsest.memory.recording.write_batch import AnswerItem, Outcome, RequestItem, WriterState
 from palimpsest.settings.policy import Policy
+from palimpsest.wire import chat
 from palimpsest.wire.values import dumps
 
 from tests.memory.recording.test_archivist import turn_of
@@ -29,8 +30,8 @@ CALLED = replace(TURN.new[0].message, calls=(ToolCall("c-1", "read", "{}"),), me
 
 FRAMES = [
     RequestItem(3, replace(TURN, new=(replace(TURN.new[0], message=CALLED),)), 180, 999),
-    AnswerFrame(4, TURN.id, TURN, 9, 12, "palimpsest.wire.chat", (b"{", b"}"), True, Ending.CLIENT_GONE, 2.5),
-    AnswerFrame(5, TURN.id, None, 0, 0, "palimpsest.wire.chat", (), False, Ending.COMPLETE, 2.5),
+    AnswerItem(4, TURN, 9, 12, chat, (b"{", b"}"), True, Ending.CLIENT_GONE, 2.5),
+    without_turn(AnswerItem(5, TURN, 0, 0, chat, (), False, Ending.COMPLETE, 2.5)),
     Applied(Policy(data=Path("elsewhere"))),
     Progress((Outcome(3), Outcome(4, True), Outcome(5, False, 8)), WriterState(True, frozenset({"t"}), ("w",)), ()),
     Progress((), WriterState(), (("fault", ("journal",)), ("observe", ("journal", 0.5)))),

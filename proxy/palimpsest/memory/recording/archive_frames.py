@@ -8,7 +8,6 @@ their fields: a first contact of 7,000 messages in 48 ms, where pickle's own way
 from __future__ import annotations
 
 import io
-import json
 import pickle
 import struct
 from asyncio import StreamReader
@@ -18,16 +17,13 @@ from copyreg import dispatch_table
 from dataclasses import fields
 from importlib import import_module
 from operator import attrgetter
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
-
-import orjson
 
 from palimpsest.domain import (
     Added,
     Block,
     Cost,
-    Ending,
     Fingerprint,
     Message,
     NewMessage,
@@ -39,7 +35,7 @@ from palimpsest.domain import (
     frozen,
 )
 from palimpsest.memory.recording.write_batch import AnswerItem, Item, Outcome, RequestItem, WriterState
-from palimpsest.wire.values import dumps
+from palimpsest.wire.values import dumps, loads_own
 
 if TYPE_CHECKING:  # the archive process starts a third faster without it
     from palimpsest.settings.policy import Policy
@@ -60,18 +56,10 @@ class Begin:
 
 @frozen
 class AnswerFrame:
-    """An `AnswerItem`; without its turn, where that was sent with its request."""
+    """An answer to a turn that was sent with its request: the fields of its `AnswerItem` but for the turn."""
 
-    number: int
     turn_id: str
-    turn: Turn | None
-    chars: int
-    size_bytes: int
-    wire: str  # the name of its module
-    payloads: tuple[bytes, ...]
-    streamed: bool
-    ending: Ending
-    at: float
+    answer: Mapping[str, Any]
 
 
 @frozen
@@ -99,7 +87,7 @@ class Progress:
     counted: tuple[tuple[str, tuple[Any, ...]], ...]
 
 
-Frame = Begin | RequestItem | AnswerFrame | Unsent | Applied
+Frame = Begin | Item | AnswerFrame | Unsent | Applied
 """What the process is sent."""
 
 
@@ -109,39 +97,10 @@ def plain_policy(policy: Policy) -> Policy:
     return cast("Policy", SimpleNamespace(data=policy.data, **sections))
 
 
-def frame_of(item: Item, *, with_turn: bool = True) -> RequestItem | AnswerFrame:
-    """The frame of an item. An answer is sent without its turn if the receiver has that already."""
-    if isinstance(item, RequestItem):
-        return item
-    return AnswerFrame(
-        number=item.number,
-        turn_id=item.turn.id,
-        turn=item.turn if with_turn else None,
-        chars=item.chars,
-        size_bytes=item.size_bytes,
-        wire=item.wire.__name__,  # type: ignore[attr-defined]  # a module
-        payloads=tuple(item.payloads),
-        streamed=item.streamed,
-        ending=item.ending,
-        at=item.at,
-    )
-
-
-def answer_item(frame: AnswerFrame, turn: Turn | None) -> AnswerItem:
-    """Rebuild an answer item from its frame and its turn."""
-    assert turn is not None
-    wire: Any = import_module(frame.wire)
-    return AnswerItem(
-        number=frame.number,
-        turn=turn,
-        chars=frame.chars,
-        size_bytes=frame.size_bytes,
-        wire=wire,
-        payloads=frame.payloads,
-        streamed=frame.streamed,
-        ending=frame.ending,
-        at=frame.at,
-    )
+def without_turn(item: AnswerItem) -> AnswerFrame:
+    """The frame of an answer whose receiver has the turn already."""
+    answer = {field.name: getattr(item, field.name) for field in fields(item) if field.name != "turn"}
+    return AnswerFrame(item.turn.id, answer)
 
 
 def pack(value: object) -> bytes:
@@ -209,10 +168,11 @@ _BY_FIELDS = dispatch_table | {
         ParentListing,
         Shape,
         RequestItem,
-        AnswerFrame,
+        AnswerItem,
         Outcome,
     )
 }
+_BY_FIELDS[ModuleType] = lambda wire: (import_module, (wire.__name__,))  # an answer names the wire that reads it
 
 
 _OF_MESSAGE = [field.name for field in fields(Message)]
@@ -226,11 +186,7 @@ def _as_json(message: Message) -> tuple[Any, ...]:
 def _of_json(*values: Any) -> Message:
     """A message of its fields, with `raw` read from JSON."""
     given = dict(zip(_OF_MESSAGE, values, strict=True))
-    try:
-        raw = orjson.loads(given["raw"])
-    except orjson.JSONDecodeError:  # half a surrogate pair
-        raw = json.loads(given["raw"])
-    return Message(**given | {"raw": raw})
+    return Message(**given | {"raw": loads_own(given["raw"])})
 
 
 # A client may nest as deep as JSON is read, a thousand levels; pickle stops sooner, where the interpreter does.

@@ -301,26 +301,27 @@ class _Link:
         try:
             return frames.pack(frame)
         except Exception as failure:  # a guard: one turn that cannot be sent must not take the others with it
-            if isinstance(frame, write_batch.RequestItem):
-                self._open.pop(frame.turn.id, None)
-                return frames.pack(frames.Unsent(frame.number, frame.turn.id, type(failure).__name__))
             if isinstance(frame, frames.AnswerFrame):
-                return frames.pack(frames.Unsent(frame.number, frame.turn_id, type(failure).__name__))
-            raise
+                number, turn_id = frame.answer["number"], frame.turn_id
+            elif isinstance(frame, write_batch.Item):
+                number, turn_id = frame.number, frame.turn.id
+                self._open.pop(turn_id, None)
+            else:
+                raise
+            return frames.pack(frames.Unsent(number, turn_id, type(failure).__name__))
 
     def _answer(self, item: write_batch.AnswerItem) -> frames.Frame:
-        turn = item.turn
-        is_known = self._open.pop(turn.id, None) is turn
-        return frames.frame_of(item, with_turn=not is_known)
+        is_known = self._open.pop(item.turn.id, None) is item.turn
+        return frames.without_turn(item) if is_known else item
 
 
 def _size_bytes(frame: frames.Frame) -> int:
     """Memory that a frame takes; 0: it is always small."""
-    if isinstance(frame, write_batch.RequestItem):
-        return frame.size_bytes
     if isinstance(frame, frames.AnswerFrame):
-        return frame.size_bytes + ((frame.turn.size_bytes or 0) if frame.turn else 0)
-    return 0
+        return int(frame.answer["size_bytes"])
+    if isinstance(frame, write_batch.AnswerItem):
+        return frame.size_bytes + (frame.turn.size_bytes or 0)
+    return frame.size_bytes if isinstance(frame, write_batch.RequestItem) else 0
 
 
 _Started = tuple[Process, asyncio.StreamReader, Sequence[asyncio.StreamWriter]]

@@ -30,7 +30,7 @@ from palimpsest.memory.operation.follower import Follower
 from palimpsest.memory.recall.indexing import Indexer
 from palimpsest.memory.recording import archive_frames as frames
 from palimpsest.memory.recording.archive_writer import ArchiveWriter
-from palimpsest.memory.recording.write_batch import Item, Outcome, RequestItem, WriterState
+from palimpsest.memory.recording.write_batch import AnswerItem, Item, Outcome, RequestItem, WriterState
 from palimpsest.memory.supervision import Supervisor
 from palimpsest.store.engine.engines import engine_of
 from palimpsest.store.journal import Journal
@@ -117,7 +117,7 @@ class ArchiveWorker:
                 async with asyncio.timeout(DRAIN_SECONDS):
                     await self._idle.wait()
 
-    def _take(self, frame: RequestItem | frames.AnswerFrame | frames.Unsent | frames.Applied) -> None:
+    def _take(self, frame: Item | frames.AnswerFrame | frames.Unsent | frames.Applied) -> None:
         """Take in a frame: apply a policy, give up what could not be sent, or put an item to be written."""
         match frame:
             case frames.Applied():
@@ -132,13 +132,15 @@ class ArchiveWorker:
                 if len(self._open) > frames.OPEN_TURNS:
                     self._open.popitem(last=False)
                 item: Item = frame
+            case AnswerItem():
+                self._open.pop(frame.turn.id, None)
+                item = frame
             case frames.AnswerFrame():
-                held = self._open.pop(frame.turn_id, None)
-                turn = frame.turn or held
+                turn = self._open.pop(frame.turn_id, None)
                 if turn is None:
-                    self._give_up(frame.number, frame.turn_id, "its request could not be sent")
+                    self._give_up(frame.answer["number"], frame.turn_id, "its request could not be sent")
                     return
-                item = frames.answer_item(frame, turn)
+                item = AnswerItem(turn=turn, **frame.answer)
         self._under_way.add(item.number)
         self._idle.clear()
         self._writer.put(item)

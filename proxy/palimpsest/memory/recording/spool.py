@@ -18,7 +18,7 @@ from typing import IO
 import numpy as np
 import structlog
 
-from palimpsest.memory.recording.archive_frames import AnswerFrame, answer_item, frame_of, pack, unpack
+from palimpsest.memory.recording.archive_frames import pack, unpack
 from palimpsest.memory.recording.write_batch import Item, RequestItem
 
 MOST_BYTES = 4 << 30  # of the file: hours of turns at a hundred a second
@@ -52,7 +52,7 @@ class Spool:
     def put(self, item: Item) -> bool:
         """Append an item. False: it could not be written, and the log says why."""
         try:
-            packed = pack(frame_of(item))
+            packed = pack(item)
             if self._write_at + len(packed) > self._most_bytes:
                 raise OSError(f"more than {self._most_bytes} bytes wait already")
             if self._file is None:
@@ -79,13 +79,12 @@ class Spool:
             self._file.seek(self._read_at)
             header = self._file.read(RECORD.size)
             number, size = RECORD.unpack(header)
-            frame = unpack(self._ciphered(self._file.read(size), number))
+            item: Item = unpack(self._ciphered(self._file.read(size), number))
         except (OSError, struct.error):
             self.clear()
             raise
         self._read_at += RECORD.size + size
         self._items -= 1
-        item: Item = answer_item(frame, frame.turn) if isinstance(frame, AnswerFrame) else frame
         self.turns -= isinstance(item, RequestItem)
         if not self._items:
             self.clear()
