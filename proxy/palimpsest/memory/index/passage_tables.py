@@ -33,23 +33,23 @@ WAIT_SECONDS = 0.02  # for another question that reads on in the same scope: as 
 LEAST_BEGUN = 0.6  # of a user's messages begin with a name where that tells who speaks; "Update: ..." begins a few
 FIRST_PASSAGES = 256  # room of a new table; it doubles
 
-PASSAGE = np.dtype(
+PASSAGE = np.dtype(  # the columns of a `PassageTable`, in the order of `_GrowingTable._passage`, and one more
     [
-        ("id", np.int64),
-        ("occurrence", np.int64),
-        ("conversation", np.int64),
-        ("full", np.int64),
-        ("length", np.float32),
-        ("centre", np.float64),
+        ("ids", np.int64),
+        ("occurrences", np.int64),
+        ("conversations", np.int64),
+        ("fulls", np.int64),
+        ("lengths", np.float32),
+        ("centres", np.float64),
         ("before", np.int64),
         ("after", np.int64),
         ("created_at", np.float64),
         ("asks", np.bool_),
         ("consequence", np.float32),
-        ("speaker", np.int64),
-        ("user", np.bool_),
+        ("speakers", np.int64),
+        ("users", np.bool_),
         ("tells", np.float32),
-        ("wish", np.bool_),
+        ("wishes", np.bool_),
         ("embedded", np.bool_),
         ("has_vector", np.bool_),
     ]
@@ -220,11 +220,11 @@ class _GrowingTable:
 
     @property
     def last_id(self) -> int:
-        return int(self._columns["id"][self._size - 1]) if self._size else self.before_id
+        return int(self._columns["ids"][self._size - 1]) if self._size else self.before_id
 
     def drop_oldest(self, count: int) -> None:
         """Drop the oldest passages; tables that were handed out stay as they were."""
-        self.before_id = int(self._columns["id"][count - 1])
+        self.before_id = int(self._columns["ids"][count - 1])
         self._size -= count
         self._columns = {name: column[count:].copy() for name, column in self._columns.items()}
         for name in ("before", "after"):
@@ -235,12 +235,12 @@ class _GrowingTable:
         self._known = {}
 
     def holds_any(self, ids: Sequence[int]) -> bool:
-        return bool(len(ids)) and bool(np.isin(ids, self._columns["id"][: self._size]).any())
+        return bool(len(ids)) and bool(np.isin(ids, self._columns["ids"][: self._size]).any())
 
     def missing(self) -> list[int]:
         """Ids of passages that have no vector yet."""
         rows = np.flatnonzero(~self._columns["has_vector"][: self._size])
-        found: list[int] = self._columns["id"][rows].tolist()
+        found: list[int] = self._columns["ids"][rows].tolist()
         return found
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -265,7 +265,7 @@ class _GrowingTable:
         """Add room for so many passages; large tables keep 16 bits and signs."""
         more = _columns(room)
         self._columns = {name: np.concatenate([column, more[name]]) for name, column in self._columns.items()}
-        is_large = len(self._columns["id"]) > LARGE_PASSAGES
+        is_large = len(self._columns["ids"]) > LARGE_PASSAGES
         kept = np.float16 if is_large else np.float32  # the store keeps 16 bits: nothing is lost
         self._vectors = np.concatenate([self._vectors.astype(kept), np.zeros((room, self.dimensions), kept)])
         if self._signs is not None:
@@ -277,14 +277,14 @@ class _GrowingTable:
         """Put in stored vectors: ids and vectors."""
         if not rows:
             return
-        at = np.searchsorted(self._columns["id"][: self._size], [memory for memory, _ in rows])
+        at = np.searchsorted(self._columns["ids"][: self._size], [memory for memory, _ in rows])
         joined = b"".join(own for _, own in rows)
         self._keep(at, np.frombuffer(joined, np.float16).reshape(-1, self.dimensions))
         self._columns["has_vector"][at] = True
 
     def provide(self, ids: Sequence[int], vectors: Floats) -> None:
         """Put in vectors of passages that have none, until `fill` brings the stored ones."""
-        known = self._columns["id"][: self._size]
+        known = self._columns["ids"][: self._size]
         at = np.minimum(np.searchsorted(known, ids), self._size - 1)
         wanted = (known[at] == ids) & ~self._columns["has_vector"][at] if self._size else np.zeros(len(ids), np.bool_)
         self._keep(at[wanted], np.asarray(vectors, np.float16)[wanted])
@@ -301,26 +301,11 @@ class _GrowingTable:
         self.latest = self._table()
 
     def _table(self) -> PassageTable:
-        rows = {name: column[: self._size] for name, column in self._columns.items()}
+        rows = {name: column[: self._size] for name, column in self._columns.items() if name != "has_vector"}
         return PassageTable(
-            ids=rows["id"],
-            occurrences=rows["occurrence"],
-            conversations=rows["conversation"],
-            fulls=rows["full"],
-            lengths=rows["length"],
-            centres=rows["centre"],
-            before=rows["before"],
-            after=rows["after"],
-            created_at=rows["created_at"],
-            asks=rows["asks"],
-            consequence=rows["consequence"],
-            speakers=rows["speaker"],
-            users=rows["user"],
-            tells=rows["tells"],
-            wishes=rows["wish"],
+            **rows,
             names=self._names,
             vectors=self._vectors[: self._size],
-            embedded=rows["embedded"],
             signs=None if self._signs is None else self._signs[:, : self._size],
             known=self._known,
         )
