@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -16,21 +17,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 log = structlog.get_logger()
 
 
+@dataclass(eq=False)
 class Generation:
-    """An ASGI application that may be replaced."""
+    """
+    An ASGI application that may be replaced.
 
-    def __init__(
-        self, app: ASGIApp, give_up: Callable[[], Awaitable[None]], close: Callable[[], Awaitable[None]]
-    ) -> None:
-        """
-        Args:
-            give_up: cancels background work; called when the proxy stops.
-            close: waits for that work to end, and closes what only this generation uses; called after its last request.
-        """
-        self.app = app
-        self.give_up = give_up
-        self.close = close
-        self.running = 0  # requests
+    `give_up` cancels background work, and is called when the proxy stops; `close` waits for that work to end, and
+    closes what only this generation uses: it is called after its last request.
+    """
+
+    app: ASGIApp
+    give_up: Callable[[], Awaitable[None]]
+    close: Callable[[], Awaitable[None]]
+    running: int = 0  # requests
 
 
 class Generations:

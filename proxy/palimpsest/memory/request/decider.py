@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 
@@ -36,26 +37,17 @@ RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds som
 log = structlog.get_logger()
 
 
+@dataclass(slots=True)
 class Decider:
     """Decides on requests; one per policy."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        journal: Journal,
-        recall: Recall,
-        assisted: AssistedRecall,
-        counts: Counts,
-        work: SizedExecutor,
-        clock: Clock,
-    ) -> None:
-        self._rules = rules
-        self._journal = journal
-        self._recall = recall
-        self._assisted = assisted
-        self._counts = counts
-        self._work = work
-        self._clock = clock
+    rules: Rules
+    journal: Journal
+    recall: Recall
+    assisted: AssistedRecall
+    counts: Counts
+    work: SizedExecutor
+    clock: Clock
 
     async def decide(self, request: Request, deadline: float, was_forwarded: Callable[[], bool]) -> Decision | Note:
         """
@@ -65,17 +57,17 @@ class Decider:
             deadline: by the event loop's clock.
             was_forwarded: whether the request is on its way already, so that nothing can be added to it any more.
         """
-        return await self._drive(decide(request, self._rules), request, deadline, was_forwarded)
+        return await self._drive(decide(request, self.rules), request, deadline, was_forwarded)
 
     async def decide_bare(self, request: Request, deadline: float, decision: Decision | None = None) -> Decision | Note:
         """Decide what stays behind of a request to which nothing is added; see `conversation.decide_bare`."""
-        return await self._drive(decide_bare(request, self._rules, decision), request, deadline, lambda: False)
+        return await self._drive(decide_bare(request, self.rules, decision), request, deadline, lambda: False)
 
     async def _drive(
         self, deciding: Deciding, request: Request, deadline: float, was_forwarded: Callable[[], bool]
     ) -> Decision | Note:
         size = request.reading.new_bytes
-        step = await self._work.run(size, advance, deciding, None)
+        step = await self.work.run(size, advance, deciding, None)
         while not isinstance(step, Decision | Note):
             answer: object
             try:
@@ -85,18 +77,18 @@ class Decider:
                     answer = await self._answer(step, deadline, was_forwarded())
             except FAILED as failure:
                 if not was_forwarded():
-                    skipped(_what(step), failure, self._counts)
+                    skipped(_what(step), failure, self.counts)
                 answer = failure
-            step = await self._work.run(size, advance, deciding, answer)
+            step = await self.work.run(size, advance, deciding, answer)
         return step
 
     async def _trimmed(self, trim: Trim, request: Request) -> Chat | None:
         from palimpsest.wire.trimming import trimmed  # late: only where the policy trims
 
         try:
-            return await self._work.run(len(trim.chat.body), trimmed, trim, request.wire)
+            return await self.work.run(len(trim.chat.body), trimmed, trim, request.wire)
         except WireError as failure:
-            self._counts.fault("overflow")
+            self.counts.fault("overflow")
             log.warning("old messages were not left out", reason=str(failure))
             return None
 
@@ -107,13 +99,13 @@ class Decider:
         Raises:
             TimeoutError, MemoryFault: it was not found out.
         """
-        if isinstance(lookup, Continuation) and (head := self._journal.head_at_once(lookup)) is not None:
+        if isinstance(lookup, Continuation) and (head := self.journal.head_at_once(lookup)) is not None:
             return head
         if isinstance(lookup, Clues | Continuation):
             async with asyncio.timeout(LATE_SECONDS):  # from now on: to be read alone may have taken longer
                 if isinstance(lookup, Continuation):
-                    return await self._journal.head(lookup)
-                return await self._journal.history_of(lookup)
+                    return await self.journal.head(lookup)
+                return await self.journal.history_of(lookup)
         if was_forwarded:
             if isinstance(lookup, Foreseen):  # only said, and not waited for: what is continued is still looked up
                 return None
@@ -123,16 +115,16 @@ class Decider:
                 case Trim():
                     return None  # it is done here, and not looked up
                 case Foreseen():
-                    self._recall.expect(lookup.text)
+                    self.recall.expect(lookup.text)
                     return None
                 case StoredMessages():
-                    return await self._journal.messages(lookup.tenant, lookup.occurrences)
+                    return await self.journal.messages(lookup.tenant, lookup.occurrences)
                 case Reminders():
-                    return await self._recall.reminders(lookup.tenant, lookup.memories)
+                    return await self.recall.reminders(lookup.tenant, lookup.memories)
                 case FactQuery():
-                    return await self._journal.current_facts(lookup, self._clock())
+                    return await self.journal.current_facts(lookup, self.clock())
                 case Query():
-                    return await self._assisted.recall_by(lookup, RECALL_LIMIT, deadline)
+                    return await self.assisted.recall_by(lookup, RECALL_LIMIT, deadline)
 
 
 def _what(lookup: Lookup) -> str:

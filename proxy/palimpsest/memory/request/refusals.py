@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -34,27 +34,15 @@ class SentRequest:
     has_changed: bool  # it is not what the client sent
 
 
+@dataclass(slots=True)
 class Refusals:
     """Sends refused requests once more with less; one per policy."""
 
-    def __init__(
-        self,
-        trims: bool,
-        windows: ModelWindows,
-        decider: Decider,
-        metrics: Metrics,
-        listen: Callable[[Turn, Wire, int, RawHeaders], Listener],
-    ) -> None:
-        """
-        Args:
-            trims: the policy leaves old messages out of what is too long.
-            listen: to the answer to a turn, by its status and headers.
-        """
-        self._trims = trims
-        self._windows = windows
-        self._decider = decider
-        self._metrics = metrics
-        self._listen = listen
+    trims: bool  # the policy leaves old messages out of what is too long
+    windows: ModelWindows
+    decider: Decider
+    metrics: Metrics
+    listen: Callable[[Turn, Wire, int, RawHeaders], Listener]  # to the answer to a turn, by its status and headers
 
     async def shorter(self, sent: SentRequest, refusal: TooLong) -> Prepared | None:
         """
@@ -66,17 +54,17 @@ class Refusals:
         decision, model = sent.decision, sent.request.reading.chat.model
         own_tokens, added_tokens = decision.own_tokens, decision.added.tokens
         sent_tokens = own_tokens + added_tokens + decision.diagnosis.pressure.reply_tokens
-        window = self._windows.note_refused(sent.upstream, model, refusal, own_tokens, sent_tokens)
+        window = self.windows.note_refused(sent.upstream, model, refusal, own_tokens, sent_tokens)
         again = decision.bare(Note.TOO_LONG, window)
-        if self._trims:
+        if self.trims:
             request = replace(sent.request, window_tokens=window, is_window_shown=True)
-            decided = await self._decider.decide_bare(request, math.inf, decision)
+            decided = await self.decider.decide_bare(request, math.inf, decision)
             again = again if isinstance(decided, Note) else decided
         body = b"" if again.view is None and again.reply_tokens is None else render_decision(sent.wire, again)
         if not body and not sent.has_changed:
             return None
-        self._metrics.too_long(added_tokens)
-        count_overflow(again, self._metrics)
+        self.metrics.too_long(added_tokens)
+        count_overflow(again, self.metrics)
         log.warning(
             "refused for its length; sent again with less",
             upstream=sent.upstream,
@@ -86,7 +74,7 @@ class Refusals:
             window_tokens=window,
         )
         turn = sent.turn and bare_turn(sent.turn, again)
-        listen = partial(self._listen, turn, sent.wire) if turn else None
+        listen = partial(self.listen, turn, sent.wire) if turn else None
         return prepared(body, again, turn, Note.TOO_LONG, listen)
 
 

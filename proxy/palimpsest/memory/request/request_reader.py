@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress, count
 from operator import is_not
@@ -50,25 +50,17 @@ class UntouchedRequest:
     model: str = ""
 
 
+@dataclass(slots=True)
 class RequestReader:
     """Reads requests; one per policy."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        journal: Journal,
-        recent: RecentReadings,
-        tokens: TokenCounter,
-        counts: Counts,
-        work: SizedExecutor,
-    ) -> None:
-        self._rules = rules
-        self._journal = journal
-        self._recent = recent
-        self._tokens = tokens
-        self._counts = counts
-        self._work = work
-        self._has_warned_of_no_tenant = False
+    rules: Rules
+    journal: Journal
+    recent: RecentReadings
+    tokens: TokenCounter
+    counts: Counts
+    work: SizedExecutor
+    _has_warned_of_no_tenant: bool = field(default=False, init=False)
 
     async def read(
         self, arrival: Arrival, timeout_seconds: float, turn: str = ""
@@ -90,18 +82,18 @@ class RequestReader:
         body, wire, tenant = arrival.body, arrival.wire, arrival.tenant
         if len(body) > MAX_BODY_BYTES:
             return UntouchedRequest(Note.TOO_LARGE)
-        rules, credentials = self._rules, forwarded_secrets(arrival.request.headers)
+        rules, credentials = self.rules, forwarded_secrets(arrival.request.headers)
         if tenant in rules.off_for:
             return UntouchedRequest(Note.DISABLED)
-        before, same, does_repeat = self._recent.find(tenant, wire, body) if tenant else (None, 0, False)
-        erasures = self._recent.erasures
+        before, same, does_repeat = self.recent.find(tenant, wire, body) if tenant else (None, 0, False)
+        erasures = self.recent.erasures
         new_bytes, taken = len(body) - same, None
         if before:
             of_wire = wire.LISTED, wire.FOLDS
-            taken = await self._work.run(new_bytes, known_body, body, before.reading.chat, *of_wire, does_repeat)
+            taken = await self.work.run(new_bytes, known_body, body, before.reading.chat, *of_wire, does_repeat)
         if taken is None:
             new_bytes = len(body)
-        chat = await self._work.run(new_bytes, _parsed, arrival, taken)
+        chat = await self.work.run(new_bytes, _parsed, arrival, taken)
         if len(chat.messages) > MAX_MESSAGES:
             return UntouchedRequest(Note.TOO_LARGE, chat.model)
         tenants, secret = rules.policy.tenants, rules.secret
@@ -112,22 +104,22 @@ class RequestReader:
         if not tenant:
             self._warn_of_no_tenant(credentials)
             return UntouchedRequest(Note.NO_TENANT, chat.model)
-        if is_excluded(chat, speaker, self._rules.policy.memory):
+        if is_excluded(chat, speaker, self.rules.policy.memory):
             return UntouchedRequest(Note.OFF, chat.model)
         known = _known_count(chat, before)
         if any(message.refers for message in chat.messages[known:]):
             chat = replace(await self._completed(chat, speaker, timeout_seconds), layout=None)
         new_bytes += BYTES_PER_MESSAGE * len(chat.messages)
-        prints, sizes = await self._work.run(new_bytes, _measure, chat, rules.key(tenant), before, known)
-        is_counted = known if before and before.encoding == self._tokens.encoding(chat.model) else 0
+        prints, sizes = await self.work.run(new_bytes, _measure, chat, rules.key(tenant), before, known)
+        is_counted = known if before and before.encoding == self.tokens.encoding(chat.model) else 0
         if before and _outside(chat) is not _outside(before.reading.chat):
             is_counted = 0
-        is_much = self._tokens.uncounted_chars(chat, prints, is_counted) > INLINE_BYTES
+        is_much = self.tokens.uncounted_chars(chat, prints, is_counted) > INLINE_BYTES
         size = INLINE_BYTES + is_much
         counted = partial(self._count_tokens, turn, speaker, wire, before, known, new_bytes, sizes)
-        read = await self._work.run(size, counted, chat, prints)
-        if chat.layout is not None and erasures == self._recent.erasures:
-            self._recent.remember(tenant, body, read, before if does_repeat else None)
+        read = await self.work.run(size, counted, chat, prints)
+        if chat.layout is not None and erasures == self.recent.erasures:
+            self.recent.remember(tenant, body, read, before if does_repeat else None)
         follows = None
         if before and before.turn and known == len(before.reading.prints):
             follows = Follows(before.turn, before.speaker, len(before.reading.history))
@@ -135,13 +127,13 @@ class RequestReader:
 
     async def _completed(self, chat: Chat, speaker: Speaker, timeout_seconds: float) -> Chat:
         """The request with references by id filled in; the client's bytes are unchanged."""
-        key = self._rules.key(speaker.tenant)
+        key = self.rules.key(speaker.tenant)
         named = reply_links((id for message in chat.messages for id in message.refers), key)
         try:
             async with asyncio.timeout(timeout_seconds):
-                answers = await self._journal.answers(speaker.tenant, [fingerprint for _, fingerprint in named])
+                answers = await self.journal.answers(speaker.tenant, [fingerprint for _, fingerprint in named])
         except FAILED as failure:
-            skipped("history", failure, self._counts)
+            skipped("history", failure, self.counts)
             return chat
         parts = {id: part for answer in answers for id, part in parts_by_id(answer).items()}
         return replace(chat, messages=tuple(with_referred(message, parts) for message in chat.messages))
@@ -158,7 +150,7 @@ class RequestReader:
         chat: Chat,
         prints: Sequence[Fingerprint],
     ) -> RecentReading:
-        tokens, model = self._tokens, chat.model
+        tokens, model = self.tokens, chat.model
         encoding = tokens.encoding(model)
         counted, at = NOTHING, 0
         if before and before.encoding == encoding:
