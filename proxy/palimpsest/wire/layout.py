@@ -15,7 +15,7 @@ from dataclasses import field
 from typing import Any, TypeVar
 
 from palimpsest.domain import Chat, Json, Layout, Message, PersistentList, frozen
-from palimpsest.wire.json_scan import scan, skip_space
+from palimpsest.wire.json_scan import scan, skip_space, walk
 from palimpsest.wire.values import loads
 
 OPENING_BYTES = 64  # of an element: tells those that could be the same
@@ -286,17 +286,10 @@ def _members(text: str, listed: str) -> tuple[int, list[tuple[int, int]]] | None
         elif found is not None or text[at] != "[":
             return None
         else:
-            spans = []
-            opening, stop = at, skip_space(text, at + 1)
-            while text[stop] != "]":
-                if text[stop] != "{":
-                    return None
-                first, stop = stop, scan(text, stop)[1]
-                spans.append((first, stop))
-                stop = skip_space(text, stop)
-                if text[stop] == ",":
-                    stop = skip_space(text, stop + 1)
-            found, stop = (opening, spans), stop + 1
+            found = (at, [span for _, span in walk(text, at)])
+            if any(text[first] != "{" for first, _ in found[1]):
+                return None
+            stop = skip_space(text, found[1][-1][1] if found[1] else at + 1) + 1
         at = skip_space(text, stop)
         if text[at] == ",":
             at = skip_space(text, at + 1)

@@ -131,7 +131,7 @@ def of_body(body: bytes) -> tuple[Json | None, int | None, str]:
     message = {"role": "assistant", "content": content} if isinstance(content, str | list) else None
     tokens: dict[str, int] = {}
     _count(tokens, said)
-    return message, _prompt_tokens(tokens), _id(said)
+    return message, _prompt_tokens(tokens), text_of(said.get("id"))
 
 
 def of_events(payloads: Iterable[bytes]) -> tuple[Json | None, int | None, str]:
@@ -143,7 +143,7 @@ def of_events(payloads: Iterable[bytes]) -> tuple[Json | None, int | None, str]:
         event = object_in(payload)
         match event:
             case {"type": "message_start", "message": dict(message)}:
-                has_begun, id = True, _id(message)
+                has_begun, id = True, text_of(message.get("id"))
                 _count(tokens, message)
             case {"type": "content_block_start", "content_block": dict(opened)}:
                 has_begun = True
@@ -180,11 +180,6 @@ def _closed(block: Json) -> Json:
 def _index(event: Json, fallback: int) -> int:
     index = event.get("index")
     return index if type(index) is int else fallback
-
-
-def _id(message: Json) -> str:
-    id = message.get("id")
-    return id if isinstance(id, str) else ""
 
 
 def _count(tokens: dict[str, int], said: Json) -> None:

@@ -7,9 +7,10 @@ client's stays, and ours stand between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 
 import orjson
 
@@ -43,27 +44,15 @@ def add(chat: Chat, insertions: Sequence[Insertion], form: Form) -> bytes:
 
 def splice_at(layout: Layout, insertions: Sequence[Insertion], form: Form) -> bytes:
     """`splice`, within the list alone, for a body whose layout is known: only messages that carry text are scanned."""
-    starts, stops, run = layout.starts, layout.stops, memoryview(layout.body)[layout.first : layout.last]
-    edits: list[tuple[int, int, bytes]] = []
+    whole, at = memoryview(layout.body), 0
+    run = whole[layout.first : layout.last]
     try:
-        for one in insertions:
-            if not 0 <= one.at < len(starts) + bool(one.role):
-                raise ValueError(f"there is no message {one.at}")
-            if one.role:
-                message = _dumps({"role": one.role, "content": one.text}).encode()
-                is_last = one.at == len(starts)
-                at = stops[-1] if is_last else starts[one.at]
-                edits.append((at, at, b"," + message if is_last else message + b","))
-        for index, together in _by_message(insertions):
-            first, stop = starts[index], stops[index]
-            text = str(run[first:stop], "utf-8")
-            edits.append((first, stop, edited(text, _beside(text, 0, "content", together, form)).encode()))
+        edits = [*_edits(layout.starts, layout.stops, lambda span: str(run[span], "utf-8"), insertions, form)]
     except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
         raise WireError(f"adding text to the request body: {cause}") from cause
-    whole, at = memoryview(layout.body), 0
     pieces: list[bytes | memoryview] = []
     for start, stop, new in sorted(edits, key=lambda edit: edit[:2]):
-        pieces += [whole[at : layout.first + start], new]
+        pieces += [whole[at : layout.first + start], new.encode()]
         at = layout.first + stop
     return b"".join([*pieces, whole[at:]])
 
@@ -91,7 +80,9 @@ def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
         if text[listed[0]] == '"':
             edits.append(_into_text(text, listed, beside))
         else:
-            edits += _edits(text, [span for _, span in walk(text, listed[0])], beside, form)
+            spans = [span for _, span in walk(text, listed[0])]
+            starts, stops = [start for start, _ in spans], [stop for _, stop in spans]
+            edits += _edits(starts, stops, text.__getitem__, beside, form)
     except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
         raise WireError(f"adding text to the request body: {cause}") from cause
     return edited(text, edits).encode()
@@ -140,26 +131,27 @@ def _into_text(text: str, listed: Span, insertions: Sequence[Insertion]) -> Edit
     return start, stop, whole
 
 
-def _edits(text: str, spans: Sequence[Span], insertions: Sequence[Insertion], form: Form) -> Iterator[Edit]:
-    """The edits that put insertions into a body: as messages of their own, or into the content of others."""
-    for insertion in insertions:
-        if not spans or not 0 <= insertion.at < len(spans) + bool(insertion.role):
-            raise ValueError(f"there is no message {insertion.at}")
-        if insertion.role:
-            message = _dumps({"role": insertion.role, "content": insertion.text})
-            if insertion.at < len(spans):
-                start = spans[insertion.at][0]
-                yield start, start, message + ","
-            else:
-                yield spans[-1][1], spans[-1][1], "," + message
-    for at, together in _by_message(insertions):
-        yield from _beside(text, spans[at][0], "content", together, form)
-
-
-def _by_message(insertions: Iterable[Insertion]) -> Iterator[tuple[int, Iterator[Insertion]]]:
-    """Group the insertions that go into a message by its index."""
-    into = sorted((one for one in insertions if not one.role), key=lambda insertion: insertion.at)
-    return groupby(into, key=lambda insertion: insertion.at)
+def _edits(
+    starts: Sequence[int],
+    stops: Sequence[int],
+    text_at: Callable[[slice], str],
+    insertions: Sequence[Insertion],
+    form: Form,
+) -> Iterator[Edit]:
+    """The edits that put insertions into a list: as messages of their own, or into the content of others."""
+    for one in insertions:
+        if not starts or not 0 <= one.at < len(starts) + bool(one.role):
+            raise ValueError(f"there is no message {one.at}")
+        if one.role:
+            message = _dumps({"role": one.role, "content": one.text})
+            is_last = one.at == len(starts)
+            at = stops[-1] if is_last else starts[one.at]
+            yield at, at, f",{message}" if is_last else f"{message},"
+    into = sorted((one for one in insertions if not one.role), key=attrgetter("at"))
+    for index, together in groupby(into, key=attrgetter("at")):
+        first, stop = starts[index], stops[index]
+        text = text_at(slice(first, stop))
+        yield first, stop, edited(text, _beside(text, 0, "content", together, form))
 
 
 def _beside(text: str, start: int, key: str, insertions: Iterable[Insertion], form: Form) -> Iterator[Edit]:
