@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from palimpsest.store.engine.dialect import POSTGRES, SQLITE
+from palimpsest.store.engine.dialect import SQLITE
+from palimpsest.store.engine.postgres.dialect import POSTGRES
 
 
 @pytest.mark.parametrize(

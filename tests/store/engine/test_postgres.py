@@ -22,7 +22,7 @@ from typing import Any
 import psycopg
 import pytest
 from palimpsest.store.engine import last_ids as last_ids  # says what its statements are on PostgreSQL
-from palimpsest.store.engine.dialect import NOTHING, POSTGRES, TENANTS_TABLES
+from palimpsest.store.engine.postgres.dialect import NOTHING, POSTGRES, TENANTS_TABLES
 from palimpsest.store.engine.sqlite.tables import statements
 from palimpsest.store.schema import OF_NO_TENANT, SCHEMA
 

@@ -5,7 +5,7 @@ The last id that was given in each table: none is given twice, also after rows w
 from __future__ import annotations
 
 from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.engine.dialect import POSTGRES
+from palimpsest.store.engine.postgres.dialect import POSTGRES
 
 LAST = "SELECT name, seq FROM last_id WHERE seq > 0 ORDER BY name"
 FORGET = "DELETE FROM last_id WHERE name = ?"

@@ -25,7 +25,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 
 from palimpsest.store.engine import ONCE, Row, Statement, Transaction, Whose, nobody
-from palimpsest.store.engine.dialect import NOTHING, POSTGRES
+from palimpsest.store.engine.postgres.dialect import NOTHING, POSTGRES
 
 T = TypeVar("T")
 

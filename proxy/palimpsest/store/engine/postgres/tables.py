@@ -7,8 +7,8 @@ from pathlib import Path
 
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.store.engine import full_text
-from palimpsest.store.engine.dialect import NOTHING, POSTGRES
 from palimpsest.store.engine.postgres.connection import ServerConnection, lock_all, read
+from palimpsest.store.engine.postgres.dialect import NOTHING, POSTGRES
 from palimpsest.store.engine.sqlite.tables import statements
 from palimpsest.store.schema import OF_NO_TENANT, SCHEMA, VERSION, refusal_of
 
