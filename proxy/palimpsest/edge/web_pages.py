@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from palimpsest.core.caller.credentials import LOCAL_NAMES
+from palimpsest.core.caller.credentials import LOCAL_NAMES, without_port
 from palimpsest.domain import RawHeaders, frozen
 from palimpsest.edge.relay import Relay
 from palimpsest.edge.request_id import request_id
@@ -87,7 +87,7 @@ class WebPages:
 
     def _is_ours(self, host: str) -> bool:
         """Whether a host name means this machine whatever DNS says, so that only its own pages can have it."""
-        name = _without_port(host).removesuffix(".")
+        name = without_port(host).removesuffix(".")
         is_address = name.startswith("[") or name.rpartition(".")[2].isdecimal()  # a page cannot choose where it leads
         return not name or is_address or name in self._names or _matches(name, self._allowed_hosts)
 
@@ -96,7 +96,7 @@ class WebPages:
         if origin != "null" and scheme not in ("http", "https"):
             return True  # app://, vscode-webview://, chrome-extension://: an installed program, never a web site
         return (
-            _without_port(place) in LOCAL_NAMES
+            without_port(place) in LOCAL_NAMES
             or (bool(place) and place == host and self._is_ours(host))
             or _matches(origin, self._allowed_origins)
         )
@@ -120,11 +120,6 @@ class PageGuard:
         log.warning("a web page's request was refused", kind=objection.kind, hint="the answer says what to set")
         refusal = refusal_of(scope["path"], scope["headers"])
         await Relay(send, refusal, id).refuse(403, f"foreign_{objection.kind}", objection.text)
-
-
-def _without_port(place: str) -> str:
-    name, colon, port = place.rpartition(":")
-    return name if colon and port.isdecimal() else place
 
 
 def _matches(text: str, patterns: list[str]) -> bool:

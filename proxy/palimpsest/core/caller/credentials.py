@@ -62,7 +62,7 @@ def is_local(headers: RawHeaders) -> bool:
     )
     return (
         len(hosts) == 1
-        and _without_port(hosts[0]) in LOCAL_NAMES
+        and without_port(hosts[0]) in LOCAL_NAMES
         and all(origin.partition("://")[2] == hosts[0] for origin in origins)
         and not any(name in FORWARDED for name, _ in headers)
     )
@@ -73,6 +73,7 @@ def is_nameless(headers: RawHeaders) -> bool:
     return not secrets_of(headers) and is_local(headers)
 
 
-def _without_port(host: str) -> str:
+def without_port(host: str) -> str:
+    """A host as a header or an origin names it, without its port."""
     name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
+    return name if colon and port.isdecimal() else host

@@ -5,20 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
-class _Anything(Convertor[str]):
-    """What is left of a path; `path` of Starlette's ends at a line break."""
+class _Anything(PathConvertor):
+    """What is left of a path; Starlette's own ends at a line break."""
 
     regex = "(?s:.*)"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
 
 
 register_url_convertor("anything", _Anything())
