@@ -41,7 +41,7 @@ class QueueRoom:
         """Reserve room for one more turn. False: there is none."""
         if not self.has_turn(size_bytes):
             return False
-        self._change(1, size_bytes)
+        self.reserve_unchecked(1, size_bytes)
         return True
 
     def reserve_late_request(self, size_bytes: int) -> bool:
@@ -74,7 +74,7 @@ class QueueRoom:
         """Reserve room for the answer to a turn. False: there is none."""
         if not self._fits(size_bytes):
             return False
-        self._change(0, size_bytes)
+        self.reserve_unchecked(0, size_bytes)
         return True
 
     @property
@@ -83,12 +83,14 @@ class QueueRoom:
         return 2 * self.turns <= self._limits.queue_turns and 2 * self.bytes <= self._limits.queue_bytes
 
     def reserve_unchecked(self, turns: int, size_bytes: int) -> None:
-        """Reserve room for what comes back from the spool, whether there is so much or not."""
-        self._change(turns, size_bytes)
+        """Reserve room whether there is so much or not, as for what comes back from the spool."""
+        self.turns += turns
+        self.bytes += size_bytes
+        self._set_gauge()
 
     def release(self, turns: int, size_bytes: int) -> None:
         """Give back the room of turns and answers."""
-        self._change(-turns, -size_bytes)
+        self.reserve_unchecked(-turns, -size_bytes)
 
     def open_answer(self, count: int) -> bool:
         """
@@ -108,11 +110,6 @@ class QueueRoom:
 
     def _fits(self, size_bytes: int) -> bool:
         return self.bytes + size_bytes <= self._limits.queue_bytes
-
-    def _change(self, turns: int, size_bytes: int) -> None:
-        self.turns += turns
-        self.bytes += size_bytes
-        self._set_gauge()
 
     def _change_late(self, turns: int, size_bytes: int) -> None:
         self._late_turns += turns
