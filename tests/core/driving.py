@@ -19,7 +19,7 @@ import orjson
 import yaml
 from palimpsest.core.archive.turns import turn_of
 from palimpsest.core.caller.client_table import Signals, read_signals
-from palimpsest.core.caller.identity import identify
+from palimpsest.core.caller.identity import identify, tenant_of
 from palimpsest.core.conversation import Lookup, Request, Rules, StoredMessages, advance, decide
 from palimpsest.core.decision import Decision
 from palimpsest.core.history.link_keys import answer_links, flags_of, reply_links
@@ -124,7 +124,8 @@ def request_of(
     """A request as the pipeline reads it, but for how tokens are counted."""
     chat = wire.parse(orjson.dumps(body))
     sent = {name.lower(): value for name, value in (headers or {}).items()}
-    speaker = identify(sent, (), chat.raw, rules.signals, rules.policy.tenants, rules.secret)
+    tenant = tenant_of((), rules.policy.tenants, rules.secret, None)
+    speaker = identify(tenant, sent, chat.raw, rules.signals, None)
     prints = tuple(fingerprint_of(message, rules.key(speaker.tenant)) for message in chat.messages)
     tokens = sum(len(message.text) for message in chat.messages) // CHARS_PER_TOKEN
     each = tuple(len(message.text) for message in chat.messages)

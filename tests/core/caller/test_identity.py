@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from palimpsest.core.caller.client_table import ID_CHARS
 from palimpsest.core.caller.credentials import LOCAL, forwarded_secrets, secret_in
-from palimpsest.core.caller.identity import identify, is_rotating, tenant_key
+from palimpsest.core.caller.identity import identify, is_rotating, tenant_key, tenant_of
 from palimpsest.domain import Json, ProxyKey, Reach, Speaker
 from palimpsest.settings.policy import KeyPolicy, TenantPolicy
 
@@ -26,7 +26,8 @@ def who(
     secret: bytes = SECRET,
 ) -> Speaker:
     sent = [(name.encode(), value.encode()) for name, value in headers.items()]
-    return identify(headers, forwarded_secrets(sent), body or {}, TABLE, policy or TenantPolicy(), secret, key)
+    tenant = tenant_of(forwarded_secrets(sent), policy or TenantPolicy(), secret, key)
+    return identify(tenant, headers, body or {}, TABLE, key)
 
 
 # --- the tenant ------------------------------------------------------------------------------------
@@ -54,7 +55,7 @@ def test_no_credential_is_no_tenant(value: str):
 def test_a_trusted_program_without_a_credential_is_a_tenant_of_its_own_and_with_one_it_is_not():
     def nameless(headers: Json, policy: TenantPolicy, key: KeyPolicy | None = None) -> str:
         credentials = forwarded_secrets([(name.encode(), value.encode()) for name, value in headers.items()])
-        return identify(headers, credentials, {}, TABLE, policy, SECRET, key, is_nameless=True).tenant
+        return tenant_of(credentials, policy, SECRET, key, is_nameless=True)
 
     assert nameless({}, TenantPolicy()) == LOCAL
     assert nameless(ALICE, TenantPolicy()) == who(ALICE).tenant != LOCAL

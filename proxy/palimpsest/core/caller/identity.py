@@ -27,38 +27,22 @@ _ROTATING = re.compile(
 )
 
 
-def identify(
-    headers: Headers,
-    credentials: Sequence[bytes],
-    body: Json,
-    signals: Signals,
-    policy: TenantPolicy,
-    secret: bytes,
-    key: Key | None = None,
-    tenant: str | None = None,
-    is_nameless: bool = False,
-) -> Speaker:
+def identify(tenant: str, headers: Headers, body: Json, signals: Signals, key: Key | None) -> Speaker:
     """
     Read from one request who sent it.
 
     Args:
+        tenant: as `tenant_of` says.
         headers: lower-case names to values.
-        credentials: those that are forwarded (`core.caller.credentials`).
         body: the parsed request.
         key: the proxy key that the caller presented, where the proxy holds the credentials.
-        secret: shared by all workers; keys the tenant's name, so that no credential can be guessed from the store.
-        tenant: what `tenant_of` said, where it was asked before.
-        is_nameless: it comes from a program that is trusted for being on this machine, and shows no credential.
-
-    Returns:
-        A speaker whose `tenant` is "" when no credential tells callers apart, or the credential changes by itself.
     """
     user, scope = whose(headers, body, signals, key)
     may_name_conversation = key is None or key.may_name_conversation
     parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
     conversations = first_named(signals.conversation_ids, headers, body) if may_name_conversation else ()
     return Speaker(
-        tenant=tenant_of(credentials, policy, secret, key, is_nameless=is_nameless) if tenant is None else tenant,
+        tenant=tenant,
         user=user,
         scope=scope,
         client_ids=_ids_of_key(conversations, key, user, scope),
@@ -128,7 +112,18 @@ def tenant_key(secret: bytes, tenant: str) -> bytes:
 def tenant_of(
     credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: Key | None, *, is_nameless: bool = False
 ) -> str:
-    """The tenant of a request, by its key, the policy or its credentials; arguments and result as of `identify`."""
+    """
+    The tenant of a request, by its key, the policy or its credentials.
+
+    Args:
+        credentials: those that are forwarded (`core.caller.credentials`).
+        secret: shared by all workers; keys the tenant's name, so that no credential can be guessed from the store.
+        key: as of `identify`.
+        is_nameless: it comes from a program that is trusted for being on this machine, and shows no credential.
+
+    Returns:
+        "" when no credential tells callers apart, or the credential changes by itself.
+    """
     if key is not None:
         return key.tenant
     if policy.static:

@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import accumulate
+from operator import attrgetter, eq
 
 from palimpsest.core.history.link_keys import LONG_CHARS, flags_of, is_unique
 from palimpsest.domain import Fingerprint, Head, HeadFlag, Link, LinkKind, Message, Shape
@@ -22,6 +23,7 @@ _RESUMES = re.compile(
     r"|\b(?:continued|continuing|continuation|resum\w+|summary|recap)\b.{0,40}"
     r"\b(?:previous|earlier|our|this) (?:session|conversation|chat|work|task)\b"
 )
+_OF_CLIENT = attrgetter("stream", "user_agent", "model", "tool_names", "instructions")
 WHOLE_HITS = 4  # ... and so many are the summary itself, where nothing else leads back
 
 Aligned = tuple[Head, tuple[int, ...]]
@@ -235,15 +237,7 @@ def _retells(history: Sequence[Message], head: Head, kept: Sequence[int]) -> boo
 
 
 def _likeness(shape: Shape, other: Shape) -> int:
-    return sum(
-        (
-            shape.stream == other.stream,
-            shape.user_agent == other.user_agent,
-            shape.model == other.model,
-            shape.tool_names == other.tool_names,
-            shape.instructions == other.instructions,
-        )
-    )
+    return sum(map(eq, _OF_CLIENT(shape), _OF_CLIENT(other)))
 
 
 def _resumes(history: Sequence[Message], shape: Shape, head: Head, kept: Sequence[int]) -> bool:

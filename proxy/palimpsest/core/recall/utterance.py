@@ -327,12 +327,7 @@ def _unspaced(code: str, text: str) -> Utterance:
     return Utterance(
         language=code,
         words=len(joined) / CHARS_PER_WORD,
-        own=holding("own"),
-        back=holding("back"),
-        particular=holding("particular"),
-        general=holding("general"),
-        wish=holding("wish"),
-        go_on=holding("go_on"),
+        **{kind: holding(kind) for kind in ("own", "back", "particular", "general", "wish", "go_on")},
         small_share=1 - len(rest) / max(len(joined), 1),
         function_share=0.5,  # not told apart
         opens=0,

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.credentials import is_nameless, secrets_of
-from palimpsest.core.caller.identity import identify
+from palimpsest.core.caller.identity import identify, tenant_of
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.caller.received import named_headers
 from palimpsest.core.redaction.redaction import stored_name
@@ -35,18 +35,14 @@ class Speakers:
         key = self._keyring.find(headers)
         if self._keyring.refuses(headers, key):
             return None
-        named = named_headers(headers)
         if key is not None and (key.users or key.scopes):
             return None  # a tool may name any conversation of the tenant
-        speaker = identify(
-            *(named, secrets_of(headers), {}, self._signals, self._policy.tenants, self._secret, key),
-            is_nameless=self._trusts_machine and is_nameless(headers),
-        )
-        return (
-            replace(speaker, user=self._named(speaker.user), scope=self._named(speaker.scope))
-            if speaker.tenant
-            else None
-        )
+        nameless = self._trusts_machine and is_nameless(headers)
+        tenant = tenant_of(secrets_of(headers), self._policy.tenants, self._secret, key, is_nameless=nameless)
+        if not tenant:
+            return None
+        speaker = identify(tenant, named_headers(headers), {}, self._signals, key)
+        return replace(speaker, user=self._named(speaker.user), scope=self._named(speaker.scope))
 
     def _named(self, name: str) -> str:
         """A name as it is stored."""

@@ -82,7 +82,7 @@ class RequestReader:
         body, wire, tenant = arrival.body, arrival.wire, arrival.tenant
         if len(body) > MAX_BODY_BYTES:
             return UntouchedRequest(Note.TOO_LARGE)
-        rules, credentials = self.rules, forwarded_secrets(arrival.request.headers)
+        rules = self.rules
         if tenant in rules.off_for:
             return UntouchedRequest(Note.DISABLED)
         before, same, does_repeat = self.recent.find(tenant, wire, body) if tenant else (None, 0, False)
@@ -96,13 +96,11 @@ class RequestReader:
         chat = await self.work.run(new_bytes, _parsed, arrival, taken)
         if len(chat.messages) > MAX_MESSAGES:
             return UntouchedRequest(Note.TOO_LARGE, chat.model)
-        tenants, secret = rules.policy.tenants, rules.secret
-        whose = (rules.signals, tenants, secret, arrival.request.key, tenant)
-        speaker = identify(arrival.request.named, credentials, chat.raw, *whose)
+        speaker = identify(tenant, arrival.request.named, chat.raw, rules.signals, arrival.request.key)
         if speaker.user or speaker.scope:
             speaker = replace(speaker, user=rules.stored_name(speaker.user), scope=rules.stored_name(speaker.scope))
         if not tenant:
-            self._warn_of_no_tenant(credentials)
+            self._warn_of_no_tenant(forwarded_secrets(arrival.request.headers))
             return UntouchedRequest(Note.NO_TENANT, chat.model)
         if is_excluded(chat, speaker, self.rules.policy.memory):
             return UntouchedRequest(Note.OFF, chat.model)
