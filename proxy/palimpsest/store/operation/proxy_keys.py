@@ -46,16 +46,6 @@ def active(ask: Ask) -> Mapping[bytes, ProxyKey]:
 
 
 def _key(row: Row) -> ProxyKey:
-    id, shown, name, tenant, users, scopes, read_only, created_at, expires_at, revoked_at = row
-    return ProxyKey(
-        id=id,
-        shown=shown,
-        name=name,
-        tenant=tenant,
-        users=tuple(orjson.loads(users)),
-        scopes=tuple(orjson.loads(scopes)),
-        read_only=bool(read_only),
-        created_at=created_at,
-        expires_at=expires_at,
-        revoked_at=revoked_at,
-    )
+    id, shown, name, tenant, users, scopes, read_only, *times = row
+    names = (tuple(orjson.loads(users)), tuple(orjson.loads(scopes)))
+    return ProxyKey(id, shown, name, tenant, *names, bool(read_only), *times)
