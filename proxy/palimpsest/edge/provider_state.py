@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import tenant_key, whose
@@ -26,22 +27,14 @@ LATE_SECONDS = 1.0  # an answer's commit may still be under way when it is named
 SETTING = "tenants.share_provider_state of the proxy"
 
 
+@dataclass(slots=True)
 class ProviderState:
     """The rules of a proxy whose keys share the provider's account."""
 
-    def __init__(
-        self, journal: Journal, secret: bytes, signals: Signals, stored: Callable[[str], str] = lambda name: name
-    ) -> None:
-        """
-        Args:
-            journal: knows which answers each caller received.
-            secret, signals: as `core.caller.identity` takes them.
-            stored: the form in which names of users and projects are stored.
-        """
-        self._signals = signals
-        self._stored = stored
-        self._journal = journal
-        self._secret = secret
+    journal: Journal  # knows which answers each caller received
+    secret: bytes
+    signals: Signals
+    stored: Callable[[str], str]  # the form in which names of users and projects are stored
 
     def check_path(self, method: str, path: str, *, switches: bool) -> None:
         """Refuse a path, or a WebSocket, that could reach state which keys do not share, by `RequestRefused`."""
@@ -83,14 +76,14 @@ class ProviderState:
         if key is None or key.read_only:
             return False
         tenant = key.tenant
-        user, scope = map(self._stored, whose(request.named, await fields_of(request), self._signals, key))
-        prints = {fingerprint for _, fingerprint in reply_links(ids, tenant_key(self._secret, tenant))}
+        user, scope = map(self.stored, whose(request.named, await fields_of(request), self.signals, key))
+        prints = {fingerprint for _, fingerprint in reply_links(ids, tenant_key(self.secret, tenant))}
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                if await self._journal.handed_out(tenant, prints, user, scope) == prints:
+                if await self.journal.handed_out(tenant, prints, user, scope) == prints:
                     return True
                 await asyncio.sleep(LATE_SECONDS)
-                return await self._journal.handed_out(tenant, prints, user, scope) == prints
+                return await self.journal.handed_out(tenant, prints, user, scope) == prints
         except (MemoryFault, TimeoutError) as fault:
             text = "the ids in this request cannot be checked, because the archive does not answer; try again"
             raise RequestRefused(503, "archive_unavailable", text) from fault

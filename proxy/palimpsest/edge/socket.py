@@ -12,6 +12,7 @@ import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -44,39 +45,28 @@ _STREAM: RawHeaders = ((b"content-type", EVENTS.encode()),)
 log = structlog.get_logger()
 
 
+@dataclass(slots=True)
 class SocketMemory:
     """What memory makes of the messages of one socket."""
 
-    def __init__(
-        self,
-        preparer: Preparer,
-        handshake: ReceivedRequest,
-        limits: KeyLimits | None = None,
-        state: ProviderState | None = None,
-    ) -> None:
-        """
-        Args:
-            limits: of what the requests of a key may name; None: nothing is refused.
-            state: the rules for callers that share the provider's account; None: no rules needed.
-        """
-        self._preparer = preparer
-        self._handshake = handshake
-        self._limits = limits
-        self._state = state
-        self._answers: deque[GuardedListener] = deque()  # to requests that were sent, in their order
+    preparer: Preparer
+    handshake: ReceivedRequest
+    limits: KeyLimits | None = None  # of what the requests of a key may name; None: nothing is refused
+    state: ProviderState | None = None  # the rules for callers that share the provider's account; None: no rules needed
+    _answers: deque[GuardedListener] = field(default_factory=deque, init=False)  # to requests that were sent, in order
 
     async def from_client(self, piece: Piece) -> tuple[bytes, bytes]:
         """What goes on to the provider for a message of the client's, and what is said back to it."""
         text = piece.text
         if text is None or _CREATE not in text or object_in(text).get("type") != "response.create":
             return piece.raw, b""
-        request = self._handshake.with_body(text)
+        request = self.handshake.with_body(text)
         try:
-            if self._limits is not None:
-                await self._limits.check(request)
-            if self._state is not None:
-                await self._state.check_body(request)
-            prepared = await self._preparer.prepare(request, responses)
+            if self.limits is not None:
+                await self.limits.check(request)
+            if self.state is not None:
+                await self.state.check_body(request)
+            prepared = await self.preparer.prepare(request, responses)
         except (RequestRefused, CompactionRefused) as refused:
             return b"", _error_frame(refused.http_status, refused.code, str(refused))
         log.info("a request over a WebSocket", **prepared.log_fields)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from palimpsest.core.caller.admission import mode_of
@@ -104,55 +104,45 @@ class KeptMemory:
                 raise Away("turns cannot be written in time")
 
 
+@dataclass(slots=True)
 class KeepingPreparer:
     """Implements `Preparer` by the pipeline; one per policy."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        signals: Signals,
-        keyring: ProxyKeys,
-        memory: KeptMemory,
-        pipeline: TurnTaker,
-        tenant: TenantOf,
-        clock: Clock,
-    ) -> None:
-        self._policy = policy
-        self._signals = signals
-        self._keyring = keyring
-        self._memory = memory
-        self._pipeline = pipeline
-        self._tenant = tenant
-        self._clock = clock
-        self._needs_model = needs_model(policy.upstreams)
+    policy: Policy
+    signals: Signals
+    keyring: ProxyKeys
+    memory: KeptMemory
+    pipeline: TurnTaker
+    tenant: TenantOf
+    clock: Clock
 
     def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
         """See `Preparer`."""
-        return self._pipeline.listener_for(method, path)
+        return self.pipeline.listener_for(method, path)
 
     async def to_be_counted(self, request: ReceivedRequest, wire: Wire) -> Prepared:
         """See `Preparer`."""
-        return await self._pipeline.to_be_counted(request, wire)
+        return await self.pipeline.to_be_counted(request, wire)
 
     async def prepare(
         self, request: ReceivedRequest, wire: Wire, arrived: float | None = None, turn: str = ""
     ) -> Prepared:
         """See `Preparer`."""
         body, named, key = request.body, request.named, request.key
-        mode = mode_of(named, self._policy.memory, is_read_only=key is not None and key.read_only)
-        tenant = self._tenant(request)
+        mode = mode_of(named, self.policy.memory, is_read_only=key is not None and key.read_only)
+        tenant = self.tenant(request)
         if body is None or mode is not Mode.ON or not tenant or may_hold(body):
-            return await self._pipeline.prepare(request, wire, arrived, turn)
-        turn, courier = turn or TURN_PREFIX + secrets.token_hex(8), self._memory.courier
-        shown = self._keyring.digest_in(request.headers) if key is not None else b""
-        head: Json = {"path": path_of(wire), "headers": naming(named, self._signals), "at": self._clock()}
+            return await self.pipeline.prepare(request, wire, arrived, turn)
+        turn, courier = turn or TURN_PREFIX + secrets.token_hex(8), self.memory.courier
+        shown = self.keyring.digest_in(request.headers) if key is not None else b""
+        head: Json = {"path": path_of(wire), "headers": naming(named, self.signals), "at": self.clock()}
         head |= {"tenant": tenant, "key": shown.hex()}
         record = partial(Recorder, courier, turn, head, body, 0.0)
-        if self._memory.is_away:
+        if self.memory.is_away:
             courier.fail(Away("the database server is away"))
         if not await courier.settled(SETTLE_SECONDS, tenant):
             return self._kept(request, turn, record)
-        prepared = await self._pipeline.prepare(request, wire, arrived, turn)
+        prepared = await self.pipeline.prepare(request, wire, arrived, turn)
         if prepared.listen is None:
             return self._kept(request, turn, record) if prepared.log_fields.get("note") in UNREAD else prepared
         return self._keeping(prepared, record, turn)
@@ -166,7 +156,7 @@ class KeepingPreparer:
             listener = archives(status, headers)
             if not isinstance(listener, TurnRecorder):
                 return listener
-            return Keeper(listener, record(status, headers), self._memory.courier, turn)
+            return Keeper(listener, record(status, headers), self.memory.courier, turn)
 
         async def without(refusal: TooLong) -> Prepared | None:
             assert sends_bare is not None
@@ -182,6 +172,6 @@ class KeepingPreparer:
         return replace(prepared, listen=archives and listen, without=again, compacts=own)
 
     def _kept(self, request: ReceivedRequest, turn: str, record: Callable[[int, RawHeaders], Recorder]) -> Prepared:
-        body, model = request.body or b"", request.model if self._needs_model else ""
+        body, model = request.body or b"", request.model if needs_model(self.policy.upstreams) else ""
         fields: dict[str, str | int | float] = {"turn": turn, "note": Note.FAULT.value}
         return Prepared(body, undecided_headers(Note.FAULT, turn), model, record, fields)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
@@ -28,24 +29,17 @@ IDLE_SECONDS = 600.0  # without a request: whoever is here pauses longer than be
 log = structlog.get_logger()
 
 
+@dataclass(slots=True)
 class Schedule:
     """Consolidates as the policy in force says. Run `run` in the background."""
 
-    def __init__(
-        self,
-        consolidator: Consolidator,
-        database: Engine,
-        policy: Callable[[], ConsolidationPolicy],
-        counts: Counts,
-        clock: Clock,
-    ) -> None:
-        self._consolidator = consolidator
-        self._database = database
-        self._policy = policy
-        self._counts = counts
-        self._clock = clock
-        self._looked_at = ""  # time of day, as the policy writes it
-        self._turn: int | None = None  # the newest one when it was due last; None: not known yet
+    consolidator: Consolidator
+    database: Engine
+    policy: Callable[[], ConsolidationPolicy]
+    counts: Counts
+    clock: Clock
+    _looked_at: str = field(default="", init=False)  # time of day, as the policy writes it
+    _turn: int | None = field(default=None, init=False)  # the newest when it was due last; None: not known yet
 
     async def run(self) -> None:
         """Consolidate when it is due; forever."""
@@ -58,8 +52,8 @@ class Schedule:
 
     async def look(self) -> bool:
         """Consolidate if it is due; returns whether it was. Reads nothing while consolidation is off."""
-        policy = self._policy()
-        before, self._looked_at = self._looked_at, datetime.fromtimestamp(self._clock()).strftime("%H:%M")
+        policy = self.policy()
+        before, self._looked_at = self._looked_at, datetime.fromtimestamp(self.clock()).strftime("%H:%M")
         if policy.writer == "off" and policy.when == "off":
             return False
         if policy.when == "idle":
@@ -69,24 +63,24 @@ class Schedule:
         else:
             is_time = _has_come(policy.when, before, self._looked_at)
         if is_time:
-            await self._consolidator.run()
-        self._counts.gauge("items", await self._database.ask(in_use))
-        self._counts.gauge("graph_edges", await self._database.ask(edge_count))
+            await self.consolidator.run()
+        self.counts.gauge("items", await self.database.ask(in_use))
+        self.counts.gauge("graph_edges", await self.database.ask(edge_count))
         return is_time
 
     async def _were_said(self, turns: int) -> bool:
         """Whether so many turns were written since the last run, or since the start."""
-        count, newest = await self._database.ask(partial(turns_after, id=self._turn or 0))
+        count, newest = await self.database.ask(partial(turns_after, id=self._turn or 0))
         if self._turn is not None and count < turns:
             return False
         is_first, self._turn = self._turn is None, newest
-        return not is_first and await self._database.ask(has_unjudged)
+        return not is_first and await self.database.ask(has_unjudged)
 
     async def _is_idle(self) -> bool:
         """Whether nothing was said for a while, and there is something to consolidate."""
-        if self._clock() - await self._database.ask(newest_turn_at) < IDLE_SECONDS:
+        if self.clock() - await self.database.ask(newest_turn_at) < IDLE_SECONDS:
             return False
-        return await self._database.ask(has_unjudged)
+        return await self.database.ask(has_unjudged)
 
 
 def _has_come(time: str, before: str, now: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -66,22 +67,14 @@ class _Work:
         return await asyncio.to_thread(WRITERS[name], part, budget, self.count, self.statistics)
 
 
+@dataclass(slots=True)
 class ModelWriters:
     """The writers that ask one model."""
 
-    def __init__(
-        self, assistant: Assistant, count: Count, compress: Compress | None = None, buffers: Buffers = PAPER
-    ) -> None:
-        """
-        Args:
-            count: tokens of a text.
-            compress: before LightMem-3 cuts topics; None: by rule.
-            buffers: of LightMem-3.
-        """
-        self._assistant = assistant
-        self._count = count
-        self._compress = compress
-        self._buffers = buffers
+    assistant: Assistant
+    count: Count  # tokens of a text
+    compress: Compress | None = None  # before LightMem-3 cuts topics; None: by rule
+    buffers: Buffers = PAPER  # of LightMem-3
 
     async def write(
         self,
@@ -93,8 +86,8 @@ class ModelWriters:
         vectors: Floats | None = None,
     ) -> tuple[Item, ...]:
         """The items of a segment, in the order of the conversation, by a writer of `core.writing.writers`."""
-        given = segment, budget_tokens, self._count, statistics, self._buffers, self._compress, vectors
-        work = _Work(self._assistant, tenant, *given)
+        given = segment, budget_tokens, self.count, statistics, self.buffers, self.compress, vectors
+        work = _Work(self.assistant, tenant, *given)
         return await _PAPERS[name](work)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
@@ -85,30 +85,17 @@ class CompactionAnswer:
     opens_with: str = ""
 
 
+@dataclass(slots=True)
 class Compactions:
     """Makes compactions and writes them out; one per policy."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        journal: Journal,
-        recall: Retriever,
-        counts: Counts,
-        work: SizedExecutor,
-        clock: Clock,
-        commit_of: Callable[[str], Awaitable[object] | None],
-    ) -> None:
-        """
-        Args:
-            commit_of: the commit of the answer to a turn; None: it is on the disk, or nothing is known of it.
-        """
-        self._rules = rules
-        self._journal = journal
-        self._recall = recall
-        self._counts = counts
-        self._work = work
-        self._clock = clock
-        self._commit_of = commit_of
+    rules: Rules
+    journal: Journal
+    recall: Retriever
+    counts: Counts
+    work: SizedExecutor
+    clock: Clock
+    commit_of: Callable[[str], Awaitable[object] | None]  # of the answer to a turn; None: it is on the disk, or unknown
 
     @staticmethod
     def may_answer(body: bytes, wire: Wire) -> bool:
@@ -139,10 +126,10 @@ class Compactions:
             return None
         started = perf_counter()
         block, places = await self._compacted(decision, window_tokens, keeps_users=edit is None)
-        tokens = self._rules.count(block.text, chat.model)
+        tokens = self.rules.count(block.text, chat.model)
         turn = replace(turn, block=replace(block, tokens=tokens), anchor=turn.new[-1].position, quotes=places)
-        key, now = self._rules.key(turn.tenant), self._clock()
-        reference = seal(turn.id, now, self._rules.policy.memory.compaction_days * DAY_SECONDS, key)
+        key, now = self.rules.key(turn.tenant), self.clock()
+        reference = seal(turn.id, now, self.rules.policy.memory.compaction_days * DAY_SECONDS, key)
         milliseconds = round((perf_counter() - started) * 1000)
         log.info("compaction answered", turn=turn.id, own_tokens=decision.own_tokens, tokens=tokens, ms=milliseconds)
         number = turn.id.partition("-")[2]
@@ -150,7 +137,7 @@ class Compactions:
             return CompactionAnswer(turn, own_compaction.answer(chat, wire, reference, number, now))
         if edit.pauses:
             return CompactionAnswer(turn, context_edit.paused_answer(chat, reference, number))
-        body = await self._work.run(len(chat.body), context_edit.compacted_body, chat.body, block.text)
+        body = await self.work.run(len(chat.body), context_edit.compacted_body, chat.body, block.text)
         return CompactionAnswer(turn, body=body, opens_with=reference)
 
     async def write_out(self, arrival: Arrival) -> WrittenOut:
@@ -164,13 +151,13 @@ class Compactions:
         texts: dict[str, str] = {}
         blocks: list[Block] = []
         body, wire, tenant, key = arrival.body, arrival.wire, arrival.tenant, arrival.request.key
-        for item in await self._work.run(len(body), own_compaction.items_of, body, wire):
-            named = unseal(item.reference, self._clock(), self._rules.key(tenant))
+        for item in await self.work.run(len(body), own_compaction.items_of, body, wire):
+            named = unseal(item.reference, self.clock(), self.rules.key(tenant))
             try:
                 async with asyncio.timeout(READ_SECONDS):
                     found = await self._found(tenant, named)
             except FAILED as failure:
-                skipped("compaction", failure, self._counts)
+                skipped("compaction", failure, self.counts)
                 texts[item.reference] = own_compaction.UNREADABLE
                 continue
             if found is not None and key is not None and not allows(key, found.user, found.scope):
@@ -184,11 +171,11 @@ class Compactions:
 
     async def _found(self, tenant: str, named: CompactionSeal) -> Compacted | None:
         """What is stored; of a new item, once it is on the disk."""
-        if (commit := self._commit_of(named.turn)) is not None:
+        if (commit := self.commit_of(named.turn)) is not None:
             await asyncio.wait([asyncio.ensure_future(commit)])
-        is_fresh = commit is None and self._clock() - named.made_at < FRESH_SECONDS
+        is_fresh = commit is None and self.clock() - named.made_at < FRESH_SECONDS
         for _ in range(int(ARRIVAL_SECONDS / LOOK_SECONDS) if is_fresh else 1):
-            if (found := await self._journal.compacted(tenant, named.turn)) is not None:
+            if (found := await self.journal.compacted(tenant, named.turn)) is not None:
                 return found
             await asyncio.sleep(LOOK_SECONDS * is_fresh)
         return None
@@ -200,9 +187,9 @@ class Compactions:
         chars, last = room_chars(window_tokens), ""
         places: Places = ()
         is_stored = bool(conversation)
-        if not (is_stored and await self._journal.is_partly_erased(tenant, conversation)):
+        if not (is_stored and await self.journal.is_partly_erased(tenant, conversation)):
             last, places = last_messages(chat.messages, int(chars * LAST_SHARE), keeps_users)
-            last = redact(last) if self._rules.policy.archive.redact else last
+            last = redact(last) if self.rules.policy.archive.redact else last
         if not is_stored:
             return compacted(None, None, last), places
         users = [at for at in decision.reading.places if chat.messages[at].role == "user"]
@@ -212,7 +199,7 @@ class Compactions:
             tenant=tenant,
             conversation=conversation,
             text=seen[-1] if seen else "",
-            lost=await self._journal.occurrences(tenant, conversation),
+            lost=await self.journal.occurrences(tenant, conversation),
             visible_fulls=frozenset(decision.reading.prints[at].full for at in (*kept, *dict(places))),
             named=frozenset(tag for text in seen for tag in tags(text)),
             without_cleared=True,
@@ -220,10 +207,10 @@ class Compactions:
             account_chars=int(chars * ACCOUNT_SHARE),
             seen=(*seen, last),
         )
-        account = (await self._recall.recall(query, 0)).account
-        recalled = await self._recall.recall(_without_account(query, account), CANDIDATES)
+        account = (await self.recall.recall(query, 0)).account
+        recalled = await self.recall.recall(_without_account(query, account), CANDIDATES)
         fit = partial(pack, recalled.candidates, quotes_budget(chars, account, last), BlockKind.RESTORE)
-        quotes, _ = await self._work.run(chars, fit, query.text)
+        quotes, _ = await self.work.run(chars, fit, query.text)
         return compacted(quotes, account, last), places
 
 
