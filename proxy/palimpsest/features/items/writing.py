@@ -12,7 +12,7 @@ import asyncio
 import secrets
 import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import sqrt
 from typing import Protocol
@@ -133,32 +133,25 @@ class ModelWriter:
         return await self._writers.write(self._paper, segment, budget, statistics, tenant, vectors)
 
 
+@dataclass(eq=False, slots=True)
 class ItemKeeper:
-    """Keeps items of the conversations of one database. Run `run` in the background."""
+    """
+    Keeps items of the conversations of one database. Run `run` in the background.
 
-    def __init__(
-        self,
-        database: Engine,
-        counts: Counts,
-        clock: Clock,
-        writer: Callable[[], ItemWriter | None],
-        take_used: Callable[[], Collection[int]] = tuple,
-        model: str = "",
-    ) -> None:
-        """
-        Args:
-            writer: who writes, as the policy in force has it; None: nobody does, and nothing is looked at.
-            take_used: items that led to what was recalled since it was called last.
-            model: by whose vectors topics are told apart; "": by words alone.
-        """
-        self._model = model
-        self._unfilled: dict[int, int] = {}  # characters of a conversation that did not fill its buffer yet
-        self._database = database
-        self._counts = counts
-        self._clock = clock
-        self._writer = writer
-        self._take_used = take_used
-        self._worker = secrets.token_hex(8)
+    Attributes:
+        writer: who writes, as the policy in force has it; None: nobody does, and nothing is looked at.
+        take_used: items that led to what was recalled since it was called last.
+        model: by whose vectors topics are told apart; "": by words alone.
+    """
+
+    database: Engine
+    counts: Counts
+    clock: Clock
+    writer: Callable[[], ItemWriter | None]
+    take_used: Callable[[], Collection[int]] = tuple
+    model: str = ""
+    _unfilled: dict[int, int] = field(default_factory=dict, init=False)  # characters that filled no buffer yet
+    _worker: str = field(default_factory=partial(secrets.token_hex, 8), init=False)
 
     @classmethod
     def of(cls, archive: Archive, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
@@ -177,16 +170,16 @@ class ItemKeeper:
                 await self.catch_up()
                 await self.count_uses()
             except MemoryFault as fault:
-                self._counts.fault("items")
+                self.counts.fault("items")
                 log.warning("items could not be written now; trying again", reason=str(fault))
             await asyncio.sleep(LOOK_SECONDS)
 
     async def catch_up(self, may_be_open: bool = False) -> int:
         """Write all that is complete now, or also what is not; returns how many items."""
         written = 0
-        while (writer := self._writer()) is not None:
-            now = self._clock()
-            waiting = await self._database.ask(partial(store.waiting_conversations, now=now))
+        while (writer := self.writer()) is not None:
+            now = self.clock()
+            waiting = await self.database.ask(partial(store.waiting_conversations, now=now))
             complete = [one for one in waiting if may_be_open or self._is_complete(one, now, writer.short_term)]
             for one in complete:
                 is_over = may_be_open or _is_over(one, now, writer.short_term)
@@ -198,8 +191,8 @@ class ItemKeeper:
 
     async def count_uses(self) -> None:
         """Store which items led to what was recalled."""
-        if used := self._take_used():
-            await self._database.transact(partial(store.count_uses, items=used, now=self._clock()), nobody)
+        if used := self.take_used():
+            await self.database.transact(partial(store.count_uses, items=used, now=self.clock()), nobody)
 
     def _is_complete(self, waiting: store.UnreadConversation, now: float, buffer: ShortTerm | None) -> bool:
         tried = self._unfilled.get(waiting.conversation)
@@ -208,23 +201,23 @@ class ItemKeeper:
 
     async def _write(self, writer: ItemWriter, waiting: store.UnreadConversation, is_over: bool) -> int:
         """Write the next segment of a conversation, unless another process reads it."""
-        conversation, now = waiting.conversation, self._clock()
+        conversation, now = waiting.conversation, self.clock()
         mine = partial(store.claim, conversation=conversation, worker=self._worker, now=now, until=now + LEASE_SECONDS)
-        if not await self._database.transact(mine, nobody):
+        if not await self.database.transact(mine, nobody):
             return 0
         buffer = writer.short_term
-        segment = await self._database.ask(partial(store.unread, conversation=conversation))
+        segment = await self.database.ask(partial(store.unread, conversation=conversation))
         segment = segment if buffer else _first_segment(segment)
         if not segment:
             return 0
-        statistics = await self._database.ask(partial(_statistics, tenant=waiting.tenant, segment=segment))
+        statistics = await self.database.ask(partial(_statistics, tenant=waiting.tenant, segment=segment))
         vectors = None
         if buffer is not None:
-            vectors = await self._database.ask(partial(_turn_vectors, segment=segment, model=self._model))
+            vectors = await self.database.ask(partial(_turn_vectors, segment=segment, model=self.model))
             size = await asyncio.to_thread(buffer.filled, segment, statistics, vectors)
             if not size and not is_over and len(segment) < store.SEGMENT_MESSAGES:
                 self._unfilled[conversation] = waiting.chars
-                await self._database.transact(
+                await self.database.transact(
                     partial(store.release, conversation=conversation, worker=self._worker), nobody
                 )
                 return 0
@@ -239,10 +232,10 @@ class ItemKeeper:
             through=segment[-1].occurrence,
             items=items,
             writer=writer.name,
-            now=self._clock(),
+            now=self.clock(),
         )
-        kept = await self._database.transact(keep, lambda _ask: (waiting.tenant_name,))
-        self._counts.add("items_written", len(kept))
+        kept = await self.database.transact(keep, lambda _ask: (waiting.tenant_name,))
+        self.counts.add("items_written", len(kept))
         return len(kept)
 
 

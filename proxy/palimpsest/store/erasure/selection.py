@@ -13,6 +13,7 @@ import orjson
 from palimpsest.core.redaction.redaction import redact
 from palimpsest.domain import HeadFlag, frozen
 from palimpsest.store.engine import Ask, ids
+from palimpsest.store.families.blocks import quoting
 from palimpsest.store.knowledge.added_facts import added_by
 from palimpsest.wire.storage_codec import cleaned, from_stored
 from palimpsest.wire.values import dumps
@@ -151,13 +152,8 @@ def counts(ask: Ask, plan: Plan) -> dict[str, int]:
         f" WHERE id IN (SELECT content FROM occurrence WHERE id IN ({said}))",
         (which,),
     )
-    gone = set(plan.occurrences)
-    rows = ask(
-        "SELECT block.occurrence, block.occurrences FROM block JOIN conversation"
-        " ON conversation.id = block.conversation WHERE conversation.tenant = ?",
-        (plan.tenant,),
-    )
-    blocks = sum(anchor in gone or not gone.isdisjoint(orjson.loads(quoted)) for anchor, quoted in rows)
+    carried = ask(f"SELECT occurrence FROM block WHERE occurrence IN ({said})", (which,))
+    blocks = {*quoting(ask, plan.tenant, plan.occurrences), *(carrier for (carrier,) in carried)}
     ((turns,),) = ask(
         "SELECT count(*) FROM turn WHERE conversation IN (SELECT value FROM numbers(?))",
         (ids(id for id, _ in plan.conversations),),
@@ -167,10 +163,10 @@ def counts(ask: Ask, plan: Plan) -> dict[str, int]:
     return facts | {
         "conversations": len(plan.conversations),
         "turns": turns,
-        "messages": len(gone),
+        "messages": len(set(plan.occurrences)),
         "passages": passages,
         "vectors": vectors,
-        "blocks": blocks,
+        "blocks": len(blocks),
         "texts": texts - elsewhere,
         "texts_that_stand_elsewhere": elsewhere,
     }

@@ -6,16 +6,13 @@ from collections.abc import Mapping
 
 from palimpsest.store.engine import Ask, ids
 from palimpsest.store.knowledge.items import HIDDEN, IN_USE
-from palimpsest.store.turns.listings import Filter, Page
+from palimpsest.store.turns.listings import OF_CONVERSATION, OF_TENANT, Filter, Page, conditions_of, page_of
 
 ITEMS = f"""
 SELECT item.id, tenant.name, conversation.public, conversation.user_id, conversation.scope, item.writer, item.text,
     item.question, item.topic, item.said_at, item.uses,
     CASE WHEN {HIDDEN.format(item="item.id")} THEN 'hidden' WHEN {IN_USE} THEN 'current' ELSE item.state END, item.heir
 FROM item JOIN conversation ON conversation.id = item.conversation JOIN tenant ON tenant.id = item.tenant
-WHERE (?1 = '' OR tenant.name = ?1) AND (?2 = '' OR conversation.public = ?2) AND (?3 = '' OR conversation.user_id = ?3)
-    AND (?4 = '' OR conversation.scope = ?4) AND (?5 = 0 OR item.id < ?5)
-ORDER BY item.id DESC LIMIT ?6
 """
 SOURCES = """
 SELECT item, occurrence, start, stop FROM item_source WHERE item IN (SELECT value FROM numbers(?))
@@ -35,12 +32,12 @@ def item_page(ask: Ask, which: Filter, before: int, limit: int) -> Page:
         which: tenant, conversation, user and scope of it count.
         before: the page begins in front of this id; 0: with the newest.
     """
-    rows = ask(ITEMS, (which.tenant, which.conversation, which.user, which.scope, before, limit + 1))
-    sources: dict[int, list[Mapping[str, int]]] = {row[0]: [] for row in rows[:limit]}
+    rows, following = page_of(ask, ITEMS, "item.id", conditions_of(which, OF_CONVERSATION, OF_TENANT), before, limit)
+    sources: dict[int, list[Mapping[str, int]]] = {row[0]: [] for row in rows}
     for item, occurrence, start, stop in ask(SOURCES, (ids(sources),)):
         sources[item].append({"occurrence": occurrence, "start": start, "stop": stop})
-    items = [{"item": id, **dict(zip(NAMES, told, strict=True)), "sources": sources[id]} for id, *told in rows[:limit]]
-    return Page(items, rows[limit - 1][0] if len(rows) > limit else 0)
+    items = [{"item": id, **dict(zip(NAMES, told, strict=True)), "sources": sources[id]} for id, *told in rows]
+    return Page(items, following)
 
 
 def tenant_ids(ask: Ask, tenant: str) -> list[tuple[int, str]]:

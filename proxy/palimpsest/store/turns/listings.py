@@ -220,24 +220,18 @@ def conversations(ask: Ask, which: Filter, after: int, limit: int) -> Page:
 
     In a period are those that have begun before its end, and had a turn after its begin.
     """
-    rows, following = _page(
-        ask,
-        CONVERSATIONS,
-        "conversation.id",
-        _conditions(which, CONVERSATION_FILTERS, ALONE[CONVERSATIONS]),
-        after,
-        limit,
-    )
-    page = ids(row[0] for row in rows)
+    given = conditions_of(which, CONVERSATION_FILTERS, ALONE[CONVERSATIONS])
+    rows, following = page_of(ask, CONVERSATIONS, "conversation.id", given, after, limit)
+    listed = ids(row[0] for row in rows)
     events: dict[int, Counter[str]] = defaultdict(Counter)
     models: dict[int, list[str]] = defaultdict(list)
-    for id, event, model, count in ask(TURNS_OF, (page,)):
+    for id, event, model, count in ask(TURNS_OF, (listed,)):
         events[id][event] += count
         if model and model not in models[id]:
             models[id].append(model)
-    findable: dict[int, int] = dict(ask(MEMORIES_OF, (page,)))
+    findable: dict[int, int] = dict(ask(MEMORIES_OF, (listed,)))
     openings: dict[int, list[str]] = defaultdict(list)
-    for id, text in ask(OPENINGS, (page,)):
+    for id, text in ask(OPENINGS, (listed,)):
         openings[id].append(text)
     fields = ("conversation", "tenant", "role", "parent", "user", "scope", "created_at", "last_at")
     return Page(
@@ -263,8 +257,8 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
     `kind` (of a new block), `added_tokens`, `trimmed_tokens`, `is_cut` and `elapsed_ms`; `answered_ms`; of its cost
     `own_tokens`, `cache_read_tokens`, `cache_write_tokens`, `rebuild` and `rebuilt_tokens`, None where not known.
     """
-    rows, following = _page(
-        ask, TURNS, "turn.id", _conditions(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
+    rows, following = page_of(
+        ask, TURNS, "turn.id", conditions_of(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
     )
     prompts: dict[int, list[str]] = defaultdict(list)
     for id, text in ask(PROMPTS, (ids(row[0] for row in rows),)):
@@ -358,23 +352,23 @@ def memories(ask: Ask, which: Filter, after: int, limit: int) -> Page:
     Findable passages, the newest first: `memory` (its id), `tenant`, `conversation`, `turn`, `occurrence`, `position`,
     `role`, `kind`, `tags`, `start`, `stop` (characters of the message), `text`, `created_at`, `is_indexed` by meaning.
     """
-    rows, following = _page(
-        ask, MEMORIES, "memory.id", _conditions(which, MEMORY_FILTERS, ALONE[MEMORIES]), after, limit
+    rows, following = page_of(
+        ask, MEMORIES, "memory.id", conditions_of(which, MEMORY_FILTERS, ALONE[MEMORIES]), after, limit
     )
     return Page([_memory(row) for row in rows], following)
 
 
 def memory(ask: Ask, tenant: str, id: int) -> Listed | None:
     """One of them; None: it is not stored."""
-    given = _conditions(Filter(tenant), MEMORY_FILTERS, ALONE[MEMORIES])
-    rows, _ = _page(ask, MEMORIES, "memory.id", [*given, ("memory.id = ?", id)], 0, 1)
+    given = conditions_of(Filter(tenant), MEMORY_FILTERS, ALONE[MEMORIES])
+    rows, _ = page_of(ask, MEMORIES, "memory.id", [*given, ("memory.id = ?", id)], 0, 1)
     return next(map(_memory, rows), None)
 
 
 def tenants(ask: Ask, tenant: str, after: int, limit: int) -> Page:
     """Tenants, the newest first: `tenant` and its `conversations`."""
     given = [("tenant.name = ?", tenant)] if tenant else []
-    rows, following = _page(ask, TENANTS, "tenant.id", given, after, limit)
+    rows, following = page_of(ask, TENANTS, "tenant.id", given, after, limit)
     return Page([{"tenant": name, "conversations": count} for _, name, count in rows], following)
 
 
@@ -398,7 +392,7 @@ def first_words(texts: Sequence[str]) -> str:
     return ""
 
 
-def _conditions(which: Filter, conditions: Mapping[str, str], of_tenant: str) -> list[tuple[str, Any]]:
+def conditions_of(which: Filter, filters: Mapping[str, str], of_tenant: str) -> list[tuple[str, Any]]:
     """
     The conditions of those filters that are given, each with its argument.
 
@@ -406,12 +400,12 @@ def _conditions(which: Filter, conditions: Mapping[str, str], of_tenant: str) ->
         of_tenant: that of the tenant where nothing else leads to few rows.
     """
     if not (which.conversation or which.user or which.scope or which.turn):
-        conditions = {**conditions, "tenant": of_tenant}
-    given = ((sql, getattr(which, name)) for name, sql in conditions.items())
+        filters = {**filters, "tenant": of_tenant}
+    given = ((sql, getattr(which, name)) for name, sql in filters.items())
     return [(sql, value) for sql, value in given if value not in ("", None, False)]
 
 
-def _page(
+def page_of(
     ask: Ask, sql: str, id: str, given: Sequence[tuple[str, Any]], after: int, limit: int, *, newest_first: bool = True
 ) -> tuple[list[Row], int]:
     """The rows of a page in the order of their first column, `id`; and behind which of them the next page begins."""
