@@ -25,7 +25,6 @@ class NewMessage:
     fingerprint: Fingerprint
     position: int  # index in the request's whole message list, what the provider holds counted in front
     flags: int = 0
-    tokens: int = 0
 
 
 @frozen

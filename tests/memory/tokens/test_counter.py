@@ -49,6 +49,13 @@ def tokens(text: str, encoding: str = "o200k_base") -> int:
     return len(encoder(encoding).encode_ordinary(text))
 
 
+def prompt(counter: TokenCounter, asked: Chat, numbered: Sequence[Fingerprint]) -> int:
+    """Tokens of a request as the client sent it."""
+    return counter.scaled(
+        asked.model, sum(counter.messages(asked.model, asked.messages, numbered)) + counter.tools(asked)
+    )
+
+
 @pytest.fixture
 def counter() -> TokenCounter:
     warm()
@@ -59,7 +66,7 @@ def test_prompt_is_its_messages_calls_media_and_tools(counter: TokenCounter) -> 
     call = ToolCall("call-1", "look", '{"where": "here"}')
     asked = chat(said(TEXT, call, media=["sha256:00;9"]), raw={"tools": TOOLS})
     parts = tokens(TEXT) + tokens('look{"where": "here"}') + tokens(orjson.dumps(TOOLS).decode())
-    assert counter.prompt(asked, prints(1)) == parts + MESSAGE_TOKENS + MEDIA_TOKENS
+    assert prompt(counter, asked, prints(1)) == parts + MESSAGE_TOKENS + MEDIA_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -89,14 +96,14 @@ def test_a_name_that_only_resembles_a_public_one_has_a_tokenizer_of_its_own(coun
 
 def test_the_ratio_holds_for_all_of_a_prompt(counter: TokenCounter) -> None:
     asked = chat(said(TEXT, media=["sha256:00;9"]), said(TEXT), raw={"tools": TOOLS})
-    public = counter.prompt(asked, prints(1, 2))
-    assert counter.prompt(replace(asked, model="mine"), prints(1, 2)) == ceil(public * UNKNOWN_TOKENIZER_RATIO)
+    public = prompt(counter, asked, prints(1, 2))
+    assert prompt(counter, replace(asked, model="mine"), prints(1, 2)) == ceil(public * UNKNOWN_TOKENIZER_RATIO)
 
 
 def test_a_message_is_counted_by_each_encoding_for_itself(counter: TokenCounter) -> None:
     text = "Zażółć gęślą jaźń, и ещё немного текста"
     for model, encoding in (("gpt-4o", "o200k_base"), ("gpt-4", "cl100k_base"), ("gpt-4o", "o200k_base")):
-        assert counter.prompt(chat(said(text), model=model), prints(1)) == tokens(text, encoding) + MESSAGE_TOKENS
+        assert prompt(counter, chat(said(text), model=model), prints(1)) == tokens(text, encoding) + MESSAGE_TOKENS
     assert tokens(text, "o200k_base") != tokens(text, "cl100k_base")
 
 
@@ -149,11 +156,11 @@ def test_ratios_are_kept_for_so_many_models_and_those_learnt_longest_ago_go(coun
 
 def test_counts_are_kept_for_so_many_messages_and_the_first_of_them_go(counter: TokenCounter) -> None:
     first, empty = chat(said("a" * 10)), chat(*[said("")] * CACHED_COUNTS)
-    counter.prompt(first, prints(0))
-    counter.prompt(empty, prints(*range(1, CACHED_COUNTS + 1)))
+    prompt(counter, first, prints(0))
+    prompt(counter, empty, prints(*range(1, CACHED_COUNTS + 1)))
     assert f"{CACHED_COUNTS} counts" in repr(counter)
     assert counter.uncounted_chars(first, prints(0)) == 10
-    assert counter.prompt(first, prints(0)) == tokens("a" * 10) + MESSAGE_TOKENS
+    assert prompt(counter, first, prints(0)) == tokens("a" * 10) + MESSAGE_TOKENS
 
 
 def test_uncounted_characters_are_those_of_texts_arguments_and_tools_that_no_count_is_known_of(
@@ -162,15 +169,15 @@ def test_uncounted_characters_are_those_of_texts_arguments_and_tools_that_no_cou
     call = ToolCall("call-1", "look", "x" * 1000)
     asked = chat(said("a" * 10), said("", call), raw={"tools": TOOLS})
     assert counter.uncounted_chars(asked, prints(1, 2)) == 10 + 4 + 1000 + len(orjson.dumps(TOOLS))
-    counter.prompt(chat(asked.messages[0]), prints(1))
+    prompt(counter, chat(asked.messages[0]), prints(1))
     assert counter.uncounted_chars(asked, prints(1, 2)) == 4 + 1000 + len(orjson.dumps(TOOLS))
-    counter.prompt(asked, prints(1, 2))
+    prompt(counter, asked, prints(1, 2))
     assert counter.uncounted_chars(asked, prints(1, 2)) == 0
 
 
 def test_threads_may_share_a_counter(counter: TokenCounter) -> None:
     def count(start: int) -> list[int]:
-        return [counter.prompt(chat(said(f"{TEXT} {n}"), model="mine"), prints(n)) for n in range(start, start + 200)]
+        return [prompt(counter, chat(said(f"{TEXT} {n}"), model="mine"), prints(n)) for n in range(start, start + 200)]
 
     with ThreadPoolExecutor(4) as threads:
         one, *others = threads.map(count, [0, 0, 0, 0])
@@ -205,7 +212,8 @@ for model in ("gpt-4o", "gpt-4", "gpt-4"):
     request = asked(model)
     prints = [type("Print", (), {"full": 1})()]
     waits = counter.uncounted_chars(request, prints) > 64 * 1024
-    print(model, waits, counter.prompt(request, prints), counter.text("a b", model))
+    tokens = counter.scaled(model, sum(counter.messages(model, request.messages, prints)) + counter.tools(request))
+    print(model, waits, tokens, counter.text("a b", model))
 """
 
 

@@ -44,11 +44,6 @@ class Spool:
     def __len__(self) -> int:
         return self._items
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the file that are still to be read."""
-        return self._write_at - self._read_at
-
     def put(self, item: Item) -> bool:
         """Append an item. False: it could not be written, and the log says why."""
         try:

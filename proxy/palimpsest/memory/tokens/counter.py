@@ -73,16 +73,6 @@ class TokenCounter:
         tools = "" if known else _tools(chat)
         return messages + (len(tools) if tools and self._known((encoding, hash(tools))) is None else 0)
 
-    def prompt(self, chat: Chat, prints: Sequence[Fingerprint]) -> int:
-        """
-        Tokens of a request as the client sent it.
-
-        Args:
-            prints: of all `chat.messages`, in order.
-        """
-        messages = self.messages(chat.model, chat.messages, prints)
-        return self.scaled(chat.model, sum(messages) + self.tools(chat))
-
     def messages(self, model: str, messages: Sequence[Message], prints: Sequence[Fingerprint]) -> tuple[int, ...]:
         """Tokens of each message in the model's encoding, role and media included, before `scaled`."""
         encoding, _ = self._encoding(model)

@@ -14,7 +14,7 @@ SWEPT_TURN = '{"swept":true}'  # `turn.explain` of a decision that went for its 
 HOLDER, LOCK = "retention", "retention run"  # names of tasks: who sweeps by itself, and who sweeps at this moment
 
 CONVERSATIONS = """
-SELECT conversation.id, conversation.public, conversation.role, conversation.created_at, tenant.id, tenant.name
+SELECT conversation.id, conversation.public, conversation.created_at, tenant.id, tenant.name
 FROM conversation JOIN tenant ON tenant.id = conversation.tenant WHERE conversation.id > ?
 ORDER BY conversation.id LIMIT ?
 """
@@ -55,7 +55,6 @@ class StoredConversation:
 
     id: int
     public: str
-    role: str
     created_at: float
     tenant: int
     tenant_name: str

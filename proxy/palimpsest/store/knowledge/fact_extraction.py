@@ -27,8 +27,7 @@ EARLIER_CHARS = 2_000  # of each
 
 SOURCES = """
 SELECT occurrence.id, conversation.id, conversation.public, conversation.user_id, conversation.scope, tenant.id,
-    tenant.name, turn.role, occurrence.role, occurrence.flags, occurrence.fingerprint, occurrence.created_at, turn.key,
-    occurrence.position,
+    tenant.name, turn.role, occurrence.role, occurrence.flags, occurrence.fingerprint, turn.key, occurrence.position,
     CASE WHEN occurrence.role IN ('user', 'tool', 'function') THEN content.text ELSE '' END
 FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN conversation ON conversation.id = occurrence.conversation
 JOIN tenant ON tenant.id = conversation.tenant JOIN content ON content.id = occurrence.content
@@ -77,7 +76,6 @@ class Source:
     role: str
     flags: int
     full: int
-    created_at: float
     turn: str  # key
     position: int  # in the request that brought it
     text: str
