@@ -19,7 +19,7 @@ from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.history.link_keys import NEWEST_CLUES
 from palimpsest.domain import Ending, Json, Note, RawHeaders
 from palimpsest.domain.ports import Clock, Listener, Prepared, Vectors
-from palimpsest.edge.key_limits import KeyLimits
+from palimpsest.edge.key_limits import refuse_others
 from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.features.registry import FEATURES
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits
@@ -342,7 +342,7 @@ async def test_a_body_is_parsed_once_whoever_asks_for_its_object(patient: House)
     async with patient.running():
         sys.setprofile(look)
         try:
-            await KeyLimits(client_table()).check(sent)
+            await refuse_others(sent, client_table())
             prepared = await patient.pipeline.prepare(sent, chat)
         finally:
             sys.setprofile(None)

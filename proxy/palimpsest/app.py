@@ -34,7 +34,7 @@ from palimpsest.edge.admin.probe_routes import ProbeRoutes, ReadinessProbe
 from palimpsest.edge.draining import ClosingAnswers, Draining
 from palimpsest.edge.generations import Generation, Generations
 from palimpsest.edge.hangup import on_hangup
-from palimpsest.edge.key_limits import KeyLimits
+from palimpsest.edge.key_limits import refuse_others
 from palimpsest.edge.open_turns import OpenTurns
 from palimpsest.edge.project_path import ProjectPaths
 from palimpsest.edge.proxy_routes import ProxyRoutes
@@ -324,7 +324,7 @@ class _Proxy:
         proxied = ProxyRoutes(
             *(policy, self._preparer(policy, pipeline, keyring), shared.upstreams, keyring, state, metrics.response),
             tracer=self._tracer,
-            limits=KeyLimits(self._signals),
+            limits=partial(refuse_others, signals=self._signals),
         )
         pages = WebPages(policy.listen, has_keys=keyring.is_required, hostname=socket.gethostname())
         own = LabelledAnswers(Router(self._own_routes(policy, access, pipeline)))

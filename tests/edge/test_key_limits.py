@@ -6,19 +6,19 @@ import orjson
 import pytest
 from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Json, ProxyKey
-from palimpsest.edge.key_limits import INLINE_BYTES, KeyLimits, RequestRefused
+from palimpsest.edge.key_limits import INLINE_BYTES, RequestRefused, refuse_others
 from palimpsest.settings.policy import KeyPolicy
 
 from tests.core.driving import client_table
 
-LIMITS = KeyLimits(client_table())
+SIGNALS = client_table()
 ADA = ProxyKey(id="k", shown="plm_", name="n", tenant="key:acme", users=("ada", "eve"), scopes=("lab",))
 ANYBODY = ProxyKey(id="k", shown="plm_", name="n", tenant="key:acme")
 
 
 async def check(key: ProxyKey | KeyPolicy | None, headers: Json, body: bytes | None = None) -> None:
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await LIMITS.check(ReceivedRequest(raw, body, key))
+    await refuse_others(ReceivedRequest(raw, body, key), SIGNALS)
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-palimpsest-user": "eve"}, {"x-palimpsest-scope": "lab"}])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import allows, user_and_project
@@ -21,22 +21,20 @@ class RequestRefused(Exception):
         self.http_status, self.code = http_status, code
 
 
-class KeyLimits:
-    """Reads from requests whom they name, as memory does."""
+Limits = Callable[[ReceivedRequest], Awaitable[None]]
+"""Refuses a request by `RequestRefused`."""
 
-    def __init__(self, signals: Signals) -> None:
-        self._signals = signals
 
-    async def check(self, request: ReceivedRequest) -> None:
-        """Refuse a request for a user or project that its key does not cover, by `RequestRefused`."""
-        key = request.key
-        if key is None or not (key.users or key.scopes):
-            return
-        user, scope = user_and_project(request.named, await fields_of(request), self._signals, key)
-        if not allows(key, user, ""):
-            raise _refusal("user", user, key.users)
-        if not allows(key, "", scope):
-            raise _refusal("scope", scope, key.scopes)
+async def refuse_others(request: ReceivedRequest, signals: Signals) -> None:
+    """Refuse a request for a user or project, read as memory does, that its key does not cover; see `Limits`."""
+    key = request.key
+    if key is None or not (key.users or key.scopes):
+        return
+    user, scope = user_and_project(request.named, await fields_of(request), signals, key)
+    if not allows(key, user, ""):
+        raise _refusal("user", user, key.users)
+    if not allows(key, "", scope):
+        raise _refusal("scope", scope, key.scopes)
 
 
 def _refusal(what: str, name: str, allowed: Sequence[str]) -> RequestRefused:

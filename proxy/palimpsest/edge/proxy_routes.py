@@ -23,7 +23,7 @@ from palimpsest.domain.errors import CompactionRefused, NotServed, UpstreamUnrea
 from palimpsest.domain.ports import Body, Prepared, Preparer, Sender, Tracer, UpstreamAnswer
 from palimpsest.edge.first_look import BufferedAnswer
 from palimpsest.edge.http import CUT, LEAVING
-from palimpsest.edge.key_limits import KeyLimits, RequestRefused
+from palimpsest.edge.key_limits import Limits, RequestRefused
 from palimpsest.edge.relay import Relay
 from palimpsest.edge.request_id import request_id, with_request_id
 from palimpsest.edge.request_log import RequestLog, end, server_span, with_trace
@@ -74,7 +74,7 @@ class ProxyRoutes:
         state: ProviderState | None = None,
         answered: Callable[[int], None] = lambda status: None,
         tracer: Tracer = NO_TRACER,
-        limits: KeyLimits | None = None,
+        limits: Limits | None = None,
     ) -> None:
         """
         Args:
@@ -139,7 +139,7 @@ class ProxyRoutes:
             room.begin()
             try:
                 if self._limits is not None:
-                    await self._limits.check(request)
+                    await self._limits(request)
                 if self._state is not None:
                     self._state.check_path(scope["method"], path, switches=can_switch(scope))
                 await self._forward(scope, path, request, upload, relay)
@@ -223,7 +223,7 @@ class ProxyRoutes:
                 if self._state is not None:
                     await self._state.check_body(whole)
                 if self._limits is not None:
-                    await self._limits.check(whole)
+                    await self._limits(whole)
                 prepared = await self._pipeline.prepare(whole, wire, arrived)
                 if prepared.body == (body or b""):
                     return Outgoing(prepared, headers, sent)

@@ -24,7 +24,7 @@ from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.domain import Ending, Json, RawHeaders
 from palimpsest.domain.errors import CompactionRefused
 from palimpsest.domain.ports import Preparer
-from palimpsest.edge.key_limits import KeyLimits, RequestRefused
+from palimpsest.edge.key_limits import Limits, RequestRefused
 from palimpsest.edge.relay import GuardedListener
 from palimpsest.edge.tunnel import open_tunnel
 from palimpsest.upstream.upgraded import UpgradedAnswer
@@ -51,7 +51,7 @@ class SocketMemory:
 
     preparer: Preparer
     handshake: ReceivedRequest
-    limits: KeyLimits | None = None  # of what the requests of a key may name; None: nothing is refused
+    limits: Limits | None = None  # of what the requests of a key may name; None: nothing is refused
     state: ProviderState | None = None  # the rules for callers that share the provider's account; None: no rules needed
     _answers: deque[GuardedListener] = field(default_factory=deque, init=False)  # to requests that were sent, in order
 
@@ -63,7 +63,7 @@ class SocketMemory:
         request = self.handshake.with_body(text)
         try:
             if self.limits is not None:
-                await self.limits.check(request)
+                await self.limits(request)
             if self.state is not None:
                 await self.state.check_body(request)
             prepared = await self.preparer.prepare(request, responses)
