@@ -19,6 +19,7 @@ from palimpsest.core.recall import wish_words
 from palimpsest.core.recall.human_text import untagged_words
 from palimpsest.core.recall.utterance import ENGLISH, words
 from palimpsest.core.recall.wishes import is_lasting_wish
+from palimpsest.core.work.statements import SENTENCE
 from palimpsest.domain import AccountLine, frozen
 
 RULE_CHARS = 200  # of one rule: a longer sentence tells more than it asks
@@ -26,7 +27,6 @@ RULES_CHARS = 400  # of all rules of a block
 LEAST_SHARED = 2  # words: a single one stands in rules about anything
 LEAST_CHARS = 12  # "never mind" is no rule
 
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
 _LASTS = re.compile(
     r"(?i)\b(?:always|never|from now on|in (?:the )?future|every time|whenever|by default|do not ever|don't ever"
     r"|remember to|make sure (?:to|you|that you) (?:always|never))\b"
@@ -99,7 +99,7 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
 def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Rule]:
     """The sentences of a text that state a lasting rule."""
     found = []
-    for sentence in _SENTENCE.findall(text) if _lasts(text, is_file) else ():
+    for sentence in SENTENCE.findall(text) if _lasts(text, is_file) else ():
         rule = _MARKUP.sub("", sentence).strip()
         is_short = LEAST_CHARS <= len(rule) <= RULE_CHARS and not rule.endswith("?")
         if is_short and _lasts(rule, is_file) and (is_file or _asks(rule)):

@@ -11,7 +11,7 @@ import re
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.work.need import SPEAKERS, LostText
 
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
+SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
 _DECIDES = re.compile(  # of an assistant, which says what it will do next in nearly every other form
     r"(?i)^\W*decisions?:|\b(?:decided|settled) (?:on|to|that|for|against)\b|\bagreed (?:on|to|that)\b"
     r"|(?<!if )(?<!whether )(?<!unless )(?<!should )(?<!could )"
@@ -35,7 +35,7 @@ _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
 
 def decisions(text: LostText) -> list[str]:
     """The sentences of a person or a model that state a decision."""
-    said = _SENTENCE.findall(without_printed(text))
+    said = SENTENCE.findall(without_printed(text))
     return [one for one in said if _DECIDES.search(one) and not one.endswith("?")]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -28,10 +29,7 @@ class HealthRoutes(Routes):
 
     @operation("GET /health", "Show the state of memory", in_turn=False)
     async def health(self, _call: Call[Nothing]) -> Health:
-        now = await self._parts.readiness_probe.now()
-        return Health(
-            *(now.ready, now.store, now.embedder, now.pending, now.pending_seconds, now.reasons), version=__version__
-        )
+        return Health(**asdict(await self._parts.readiness_probe.now()), version=__version__)
 
 
 class DocumentRoutes:

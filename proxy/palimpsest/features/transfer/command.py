@@ -9,8 +9,8 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -67,7 +67,7 @@ def _export(given: argparse.Namespace) -> int:
     async def write(archive: Commands) -> Counter[bytes]:
         """Write the export, and count its lines by kind."""
         kinds = Counter[bytes]()  # lines, by the name of their first field
-        with _WrittenFile(given.output) as (stream, name), faults(OSError, f"writing {name}"):
+        with _written_file(given.output) as (stream, name), faults(OSError, f"writing {name}"):
             async for lines in export(archive.database, selection, lambda tenant: tenant_key(archive.secret(), tenant)):
                 kinds.update(line.split(b'"', 2)[1] for line in lines.splitlines())
                 stream.write(lines)
@@ -83,37 +83,24 @@ def _export(given: argparse.Namespace) -> int:
     return DONE
 
 
-class _WrittenFile:
+@contextmanager
+def _written_file(path: Path | None) -> Iterator[tuple[BinaryIO, str]]:
     """The file that is written, put in place when it is whole; standard output where there is none."""
+    if path is None:
+        yield sys.stdout.buffer, "standard output"
+        return
+    from palimpsest.features.transfer.files import compressed_stream
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._part = path.with_name(f"{path.name}.{os.getpid()}.part") if path else None
-        self._streams: list[BinaryIO] = []
-
-    def __enter__(self) -> tuple[BinaryIO, str]:
-        if self._path is None or self._part is None:
-            return sys.stdout.buffer, "standard output"
-        from palimpsest.features.transfer.files import compressed_stream
-
-        with faults(OSError, f"writing {self._path}"):
-            descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
-        bare = os.fdopen(descriptor, "wb")
-        self._streams = [compressed_stream(bare, self._path.name), bare]
-        return self._streams[0], str(self._path)
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if self._path is None or self._part is None:
-            return
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with faults(OSError, f"writing {path}"):
+        bare = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb")
         try:
-            with faults(OSError, f"writing {self._path}"):
-                for stream in dict.fromkeys(self._streams):
-                    stream.close()
-                if kind is None:
-                    self._part.replace(self._path)
+            with bare, compressed_stream(bare, path.name) as stream:
+                yield stream, str(path)
+            part.replace(path)
         finally:
             with suppress(OSError):
-                self._part.unlink(missing_ok=True)
+                part.unlink(missing_ok=True)
 
 
 # --- import --------------------------------------------------------------------------------------
