@@ -108,11 +108,9 @@ class PathEndpoint:
         await response(scope, receive, send)
 
 
-class UnknownPath:
-    """The answer to every other path below /memory: nothing of ours ever goes upstream."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await error_reply(404, UNKNOWN_PATH)(scope, receive, send)
+async def unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer every other path below /memory: nothing of ours ever goes upstream."""
+    await error_reply(404, UNKNOWN_PATH)(scope, receive, send)
 
 
 def _of_callers_tenant(caller: Caller, asked: Any) -> Any:

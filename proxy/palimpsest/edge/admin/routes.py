@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from palimpsest.edge.access import Access
 from palimpsest.edge.admin.conversation_routes import ConversationRoutes, SessionRoutes
 from palimpsest.edge.admin.forget_routes import ForgetRoutes
-from palimpsest.edge.admin.guard import Guard, PathEndpoint, UnknownPath
+from palimpsest.edge.admin.guard import Guard, PathEndpoint, unknown_path
 from palimpsest.edge.admin.health_routes import DocumentRoutes, HealthRoutes
 from palimpsest.edge.admin.key_routes import KeyRoutes
 from palimpsest.edge.admin.link_routes import LinkRoutes
@@ -36,29 +36,26 @@ from palimpsest.edge.admin.work_routes import WorkRoutes
 from palimpsest.memory.archive import Archive
 
 RESOURCES: tuple[type[Routes], ...] = (
-    *(
-        ConversationRoutes,
-        TurnRoutes,
-        LossRoutes,
-        WorkRoutes,
-        PrepareRoutes,
-        MemoryRoutes,
-        SearchRoutes,
-        TrailRoutes,
-        ForgetRoutes,
-    ),
-    *(
-        ReminderRoutes,
-        RetireRoutes,
-        RetentionRoutes,
-        PolicyRoutes,
-        KeyRoutes,
-        SwitchRoutes,
-        SessionRoutes,
-        StatsRoutes,
-        CostRoutes,
-    ),
-    *(HealthRoutes, LinkRoutes),
+    ConversationRoutes,
+    TurnRoutes,
+    LossRoutes,
+    WorkRoutes,
+    PrepareRoutes,
+    MemoryRoutes,
+    SearchRoutes,
+    TrailRoutes,
+    ForgetRoutes,
+    ReminderRoutes,
+    RetireRoutes,
+    RetentionRoutes,
+    PolicyRoutes,
+    KeyRoutes,
+    SwitchRoutes,
+    SessionRoutes,
+    StatsRoutes,
+    CostRoutes,
+    HealthRoutes,
+    LinkRoutes,
 )
 
 OfFeature = Callable[[Parts], Routes]
@@ -97,7 +94,7 @@ def admin_api(
 ) -> ASGIApp:
     """All of it as one application; `page` makes the one that answers whatever else is below /memory."""
     table, guard = operations(parts, features), Guard(access)
-    others = UnknownPath() if page is None else page(table, guard, parts.archive)
+    others = unknown_path if page is None else page(table, guard, parts.archive)
     return Router(_routes(table, guard), redirect_slashes=False, default=others)
 
 

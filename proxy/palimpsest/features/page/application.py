@@ -26,7 +26,7 @@ from starlette.types import ASGIApp
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.access import Caller
-from palimpsest.edge.admin.guard import Guard, UnknownPath
+from palimpsest.edge.admin.guard import Guard, unknown_path
 from palimpsest.edge.admin.operation import PREFIX, Operation
 from palimpsest.edge.replies import json_reply
 from palimpsest.features.page.asking import Answer, Api
@@ -220,7 +220,7 @@ class PageApplication:
 
     async def _unknown(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"].startswith(PREFIX):
-            await UnknownPath()(scope, receive, send)
+            await unknown_path(scope, receive, send)
             return
         response = await self._read_by(self._missing)(Request(scope, receive))
         await response(scope, receive, send)
