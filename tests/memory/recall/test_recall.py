@@ -937,6 +937,19 @@ async def test_an_earlier_copy_of_a_request_does_not_take_the_place_of_what_answ
     assert texts(recalled)[0] == PORT and request not in texts(recalled)
 
 
+async def test_of_requests_of_one_template_only_those_come_that_share_more_than_its_words(
+    recall: Recall, past: Past
+) -> None:
+    told = "Proofread this sentence: The heron stands beside the weir."
+    others = [f"Proofread this sentence: The {thing} is broken again." for thing in ("lamp", "kettle", "radio")]
+    lost = frozenset(await past.say(*chain.from_iterable((one, "Done.") for one in (told, *others))))
+    await past.index()
+    await past.mark_users()
+    asked = ask("Proofread this sentence: A heron has built a nest.", lost)
+    assert texts(await recall.recall(asked, 10)) == [told]
+    assert texts(await recall.recall(ask("Proofread this sentence: My uncle sings.", lost), 10)) == []
+
+
 async def test_what_a_user_forbade_or_told_comes_to_a_request_for_it_or_a_search_with_the_same_words(
     recall: Recall, past: Past
 ) -> None:

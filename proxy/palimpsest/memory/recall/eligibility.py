@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from os.path import commonprefix
 
 import numpy as np
 
-from palimpsest.core.recall.ranking import LEAST_TELLING, Bools, PassageTable, QueryMatches, Rows, sum_term_weights
+from palimpsest.core.archive.chunking import query_terms
+from palimpsest.core.recall.ranking import (
+    LEAST_TELLING,
+    Bools,
+    Floats,
+    PassageTable,
+    QueryMatches,
+    Rows,
+    sum_term_weights,
+)
 from palimpsest.core.recall.utterance import has_question, read_utterance, words
 from palimpsest.domain import Query
 from palimpsest.memory.recall.updates import texts_of
@@ -18,6 +28,7 @@ LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, an
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
 REPEAT_SECONDS = 3600.0  # within which a message that is sent again is another attempt at its answer
 MOST_COPIES = 16  # of a request, whose texts are read
+TEMPLATE_WORDS, LEAST_OF_TEMPLATE = 3, 3  # that open so many requests alike: "Proofread this sentence: ..."
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 
 
@@ -83,13 +94,47 @@ def lost_passages(table: PassageTable, query: Query, own: int) -> Bools:
 def without_copies(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
     """The eligible passages without earlier copies of the request, which would rank first and answer nothing."""
     terms = len(asked.found) + len(asked.absent)
-    held = sum_term_weights(asked.found, dict.fromkeys(asked.found, 1.0), len(table))
-    is_alike = (2 * held > terms) & (table.lengths <= len(asked.text))
-    is_request = table.users & ~table.wishes & (table.asks | (table.tells < LEAST_TELLING))
-    rows = np.flatnonzero(eligible & is_request & is_alike)[-MOST_COPIES:]
+    is_alike = (2 * _held(table, asked, asked.found) > terms) & (table.lengths <= len(asked.text))
+    rows = np.flatnonzero(eligible & _requests(table) & is_alike)[-MOST_COPIES:]
     kept = eligible.copy()
     kept[[row for row, text in texts_of(texts, table, rows).items() if repeats(text, asked.text)]] = False
     return kept
+
+
+def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
+    """
+    The eligible passages without requests of the same template that have no other word of this one.
+
+    Programs ask in one wording for ever other material, and some people do: what is near for the wording tells nothing.
+    What stands behind a colon may tell something by itself: "Proofread this sentence: The office is in Lisbon."
+    """
+    said = words(asked.text)
+    opening = {*query_terms(" ".join(said[:TEMPLATE_WORDS]))}
+    if not opening or not opening <= asked.found.keys():
+        return eligible
+    before, colon, _ = asked.text.partition(":")
+    least = max(TEMPLATE_WORDS, len(words(before)) if colon else 0)
+    is_request = table.users & ~table.wishes if colon else _requests(table)
+    is_of_it = eligible & is_request & (_held(table, asked, opening) == len(opening))
+    read = texts_of(texts, table, np.flatnonzero(is_of_it)[-MOST_COPIES:])
+    shared = sorted((len(commonprefix([words(text), said])) for text in read.values()), reverse=True)
+    length = shared[LEAST_OF_TEMPLATE - 1] if len(shared) >= LEAST_OF_TEMPLATE else 0
+    material = {*query_terms(" ".join(said[length:]))} - {*query_terms(" ".join(said[:length]))}
+    if length < least or not material:
+        return eligible
+    kept: Bools = eligible & ~(is_of_it & (_held(table, asked, material & asked.found.keys()) == 0))
+    return kept
+
+
+def _requests(table: PassageTable) -> Bools:
+    """Which passages are requests, and tell little beside: (n,)."""
+    requests: Bools = table.users & ~table.wishes & (table.asks | (table.tells < LEAST_TELLING))
+    return requests
+
+
+def _held(table: PassageTable, asked: QueryMatches, terms: Collection[str]) -> Floats:
+    """How many of these terms of the question each passage holds: (n,)."""
+    return sum_term_weights({term: asked.found[term] for term in terms}, dict.fromkeys(terms, 1.0), len(table))
 
 
 def repeats(text: str, request: str) -> bool:

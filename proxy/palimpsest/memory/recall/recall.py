@@ -300,6 +300,7 @@ class Recall:
             eligible = eligible & (asked.cosines >= chosen.floor)
             query = replace(query, least_help=0.0)
         eligible = eligibility.without_copies(texts, table, eligible, asked)
+        eligible = eligibility.without_template(texts, table, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
         if query.told is not None and len(standing := _standing(texts, table, query, asked, may_come)):
