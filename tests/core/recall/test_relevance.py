@@ -51,6 +51,16 @@ def test_the_passage_that_answers_is_the_most_probable(with_model: bool) -> None
     assert ((worth >= 0) & (worth <= 1)).all()
 
 
+def test_on_the_first_day_each_word_stands_in_a_large_share_of_passages_and_is_rare_all_the_same() -> None:
+    on = passage_table(SAID[:3], users=range(3))
+    words = query_terms("Who is my new manager?")
+    found = {term: np.flatnonzero([term in terms(said) for said in SAID[:3]]) for term in words}
+    signals = dict.fromkeys(("covered", "user", "tells", "asks", "absent", "cosine", "ahead"), np.zeros(3))
+    question = QueryMatches(None, found, "Who is my new manager?")
+    assert all(len(rows) == 1 for rows in found.values())
+    assert help_signals(on, question, signals, np.zeros(3))["rarest_term"] > 0.9
+
+
 def test_who_asks_what_anybody_could_needs_memory_less() -> None:
     own = judged("Who is my manager at work now?", 0)[2]
     general = judged("How does a manager write a good report?", 0)[2]

@@ -27,6 +27,8 @@ from palimpsest.domain.frozen import frozen
 MOST_TERMS = 4  # of a question in one passage; more are no surer
 MOST_ASKED = 6  # terms of a question; more are as many
 RAREST = 4.0  # negative logarithm of the share of passages that hold a term
+# Of a scope, where rarity is counted: on the first day each word stands in a large share of the few that there are.
+LEAST_PASSAGES = 100
 SHORT_CHARS = 20  # shorter passages are all alike
 USUAL_CHARS = 200
 SATURATED = 2.5  # most that a term adds to BM25 for each unit of its weight: k1 + 1
@@ -219,7 +221,7 @@ def term_weight(holding: int, passages: int) -> float:
 
 def _rarity(holding: int, passages: int) -> float:
     """How rare a term is, 0..1: one in 50 passages or fewer is as rare as can be, so that size changes little."""
-    return float(min(-np.log((holding + 0.5) / (passages + 1)) / RAREST, 1.0))
+    return float(min(-np.log((holding + 0.5) / (max(passages, LEAST_PASSAGES) + 1)) / RAREST, 1.0))
 
 
 def _ahead(values: Floats) -> Floats:
