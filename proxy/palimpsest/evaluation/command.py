@@ -45,6 +45,7 @@ BENCHMARKS: Mapping[str, str] = {
     "answers": "Answers of a real language model with memory, without, and at best.",
     "facts": "Facts that patterns take from messages, against judgements.",
     "implied": "Needs that nobody asks for, through the running proxy.",
+    "lives": "What months of one person's sessions need of each other, through the running proxy.",
     "dual": "CALMem's two memories, each alone and both, through the running proxy.",
     "paper": "A paper's own tables, its numbers beside ours.",
     "overflow": "Conversations that grow far beyond the window, through the running proxy.",
