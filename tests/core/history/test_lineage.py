@@ -280,6 +280,33 @@ def test_last_question_that_goes_on_otherwise_behind_the_same_beginning_is_an_ed
     assert client.send().event is Event.EDIT
 
 
+BOILERPLATE = "Sure, I can help with that. Please tell me a little more about what you need, and I will get started."
+
+
+@pytest.fixture
+def other(client: Client) -> Client:
+    """Another conversation, three turns old, that was answered first in words which fit any question."""
+    other = Client(client.core, seed="other")
+    other.ask("I need a lawyer.", BOILERPLATE)
+    other.talk(2)
+    return other
+
+
+def test_edit_goes_back_to_its_conversation_though_a_shorter_one_was_answered_alike(other: Client):
+    own = Client(other.core, seed="own")
+    own.ask("I want to bake bread.", BOILERPLATE)
+    home = own.talk(9).conversation
+    own.messages[3:] = []
+    verdict = own.ask("Which flour is best?")
+    assert (verdict.event, verdict.conversation) == (Event.EDIT, home)
+
+
+@pytest.mark.parametrize("front", [[], [user("Hi!"), assistant("Hello!")]], ids=["first", "behind others"])
+def test_answer_alone_leads_nowhere_where_every_question_is_another_one(other: Client, front: list[Json]):
+    asked = [user("How do I repair a bicycle?"), assistant(BOILERPLATE)]
+    assert Client(other.core, [system("Hi."), *front, *asked]).ask("With what?").event is Event.START
+
+
 # --- edits of a compacted history ------------------------------------------------------------------
 
 

@@ -170,6 +170,7 @@ def closest(
             is_named,
             -sum(head.conversation not in owners for owners in called.values()),  # calls that others were given
             -_unexplained_answers(history, kept),
+            _goes_back(head, kept),
             retraced[head.conversation],  # before what people say behind any summary, such as "continue"
             matched > 0,
             head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
@@ -203,18 +204,29 @@ def _unexplained_answers(history: Sequence[Message], kept: Sequence[int]) -> int
     return sum(index < 0 and message.role == "assistant" for index, message in zip(kept, history, strict=True))
 
 
+def _goes_back(head: Head, kept: Sequence[int]) -> bool:
+    """Whether the request begins as the head does, up to behind an answer, and the rest of it is new."""
+    shared = next((at for at, index in enumerate(kept) if index != at), len(kept))
+    return max(kept[shared:], default=-1) < 0 and any(flags & HeadFlag.OURS for flags in head.flags[:shared])
+
+
 def _shares_branch(history: Sequence[Message], head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
     """
     Whether the request contains something said in this branch, not only what its siblings share.
 
-    A call that is only numbered, and its result, may stand in other conversations, too: beside an answer that leads
-    here they count.
+    An answer to another question proves nothing: models open many conversations with the same words. A call that is
+    only numbered, and its result, may stand in other conversations, too: beside an answer that leads here they count.
     """
     linked = {link.kind for link in links if link.conversation == head.conversation}
-    said = HeadFlag.OURS | HeadFlag.TOOL
+    said, is_answered = HeadFlag.OURS | HeadFlag.TOOL, LinkKind.ANSWER in linked
+    is_asked, is_known, before = True, False, ""  # no question is left in front, or one of this branch is
     for message, index in zip(history, kept, strict=True):
-        if index >= 0 and head.flags[index] & said and (LinkKind.ANSWER in linked or not _is_numbered(message)):
+        if message.role == "user":
+            is_known |= index >= 0 and bool(head.flags[index] & HeadFlag.LONG)
+            is_asked = is_known or index >= 0 or (is_asked and before == "user")
+        elif is_asked and index >= 0 and head.flags[index] & said and (is_answered or not _is_numbered(message)):
             return True
+        before = message.role
     # an answer that the client re-sends in its own words still leads here by its tool calls, or by its echo
     return bool(linked & {LinkKind.CALL, LinkKind.ECHO})
 
