@@ -131,15 +131,15 @@ def system(text: str) -> Json:
     return {"role": "system", "content": text}
 
 
-async def look(journal: Journal, messages: Iterable[Json], tenant: str = "acme") -> KnownHistory:
-    """What the journal knows of these messages."""
+async def look(journal: Journal, messages: Iterable[Json], tenant: str = "acme", user: str = "") -> KnownHistory:
+    """What the journal knows of these messages, of this user's and nobody's."""
     prints = tuple(print_of(tenant, raw).full for raw in messages)
-    return await journal.history_of(Clues(tenant, {LinkKind.MESSAGE: prints, LinkKind.ANSWER: prints}))
+    return await journal.history_of(Clues(tenant, {LinkKind.MESSAGE: prints, LinkKind.ANSWER: prints}, user))
 
 
-async def newest(journal: Journal, messages: Iterable[Json], tenant: str = "acme") -> Head:
+async def newest(journal: Journal, messages: Iterable[Json], tenant: str = "acme", user: str = "") -> Head:
     """The newest head that these messages lead to."""
-    return (await look(journal, messages, tenant)).heads[0]
+    return (await look(journal, messages, tenant, user)).heads[0]
 
 
 @dataclass
@@ -160,5 +160,5 @@ class Talk:
         answer = answer or f"answer to {text}"
         await self.journal.write(answers=[heard(asked, answer)])
         self.history = (*self.history, assistant(answer))
-        self.head = await newest(self.journal, self.history[-2:], self.tenant)
+        self.head = await newest(self.journal, self.history[-2:], self.tenant, more.get("user", ""))
         return asked

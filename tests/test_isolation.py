@@ -234,6 +234,13 @@ def test_the_same_words_of_two_users_are_two_conversations(wide: Proxy, key: str
     assert [answer.said("conversation") for answer in then] == first
 
 
+def test_who_names_no_user_continues_no_conversation_of_a_user(wide: Proxy, key: str) -> None:
+    ann = Conversation(wide, key, headers={"x-palimpsest-user": "ann"})
+    home = [ann.say(fact) for fact in FACTS.values()][-1].said("conversation")
+    going_on = Conversation(wide, key, messages=ann.messages[-2:]).say("Go on with all of that, please.")
+    assert (going_on.said("event"), going_on.said("conversation") == home) == ("start", False)
+
+
 def test_the_same_id_of_two_users_is_two_conversations(wide: Proxy, key: str) -> None:
     named = {"x-palimpsest-conversation": "the-same-name"}
     users = [Conversation(wide, key, headers=named | {"x-palimpsest-user": name}) for name in ("ann", "bob", "ann")]

@@ -163,8 +163,8 @@ class Clues:
     """
     What to look up for one request: fingerprints by kind, all inside one tenant.
 
-    `user`, where it is named, leaves out conversations of other users: two people may send the same words. Those of
-    nobody are left out only where `is_of_users` says so.
+    Conversations of other users than `user` are left out, whether it is named or not: two people may send the same
+    words. Those of nobody are left out only where `is_of_users` says so.
     """
 
     tenant: str
