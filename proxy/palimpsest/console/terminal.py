@@ -20,7 +20,7 @@ from rich.text import Text
 
 from palimpsest.console.arguments import DONE
 from palimpsest.core.block.explanation import passage_of
-from palimpsest.core.recall.trail import NOTES
+from palimpsest.core.recall.trail import cause_of, required
 from palimpsest.domain import Json, Recalled
 from palimpsest.domain.errors import PolicyError
 from palimpsest.settings.embedding_models import EmbeddingModel
@@ -98,7 +98,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str], page: str = "
     """
     record = turn["explain"]
     note = record.get("note") or ""
-    meaning, advice = next((told for one, told in NOTES.items() if one == note), ("", ""))
+    meaning, advice = cause_of(record)
     pressure, budget, added = record.get("pressure", {}), record.get("budget", {}), record.get("added")
     query, gate, block, facts, early = (
         record.get(name, {}) for name in ("query", "gate", "block", "facts", "unindexed")
@@ -123,7 +123,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str], page: str = "
             ("budget", f"{budget['chars']:,} characters, {budget['passage_chars']:,} a passage" if budget else ""),
             ("query", _quoted(query.get("text", ""))),
             ("plan", _plan(query.get("plan"))),
-            ("gate", f"{'open' if gate['admitted'] else 'shut'}: {gate['reason']}" if gate else ""),
+            ("gate", f"{'open' if gate['admitted'] else 'shut'}: {required(gate['reason'])}" if gate else ""),
             ("model", "missing: searched by words alone" if record.get("lexical_only") else ""),
             ("index", f"{early['passages']:,} of {early['of']:,} passages had no vector yet" if early else ""),
             ("took", ", ".join(f"{stage} {ms:g} ms" for stage, ms in record.get("elapsed_ms", {}).items())),
@@ -235,7 +235,7 @@ def search_results(recalled: Recalled, behind: Recalled | None = None) -> Iterab
     what_follows = f"what follows the first {len(recalled.candidates)}" if recalled.candidates else "what follows"
     yield fields(
         [
-            ("gate", f"{'open' if recalled.admitted else 'shut'}: {recalled.reason}"),
+            ("gate", f"{'open' if recalled.admitted else 'shut'}: {required(recalled.reason)}"),
             ("model", "missing: searched by words alone" if recalled.lexical_only else ""),
             ("index", _behind(recalled)),
             ("took", f"{recalled.elapsed_ms:.1f} ms"),

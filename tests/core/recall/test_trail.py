@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 import pytest
-from palimpsest.core.recall.trail import NOTES, Gap, StatementMatch, Trace, as_json, last_stage, stages
-from palimpsest.domain import Note
+from palimpsest.core.recall.trail import NOTES, Gap, StatementMatch, Trace, as_json, cause_of, last_stage, stages
+from palimpsest.domain import Json, Note
 
 SAID = StatementMatch(7, "user", 3, "the exporter listens on port 9417")
 WHOLE = Trace(
@@ -95,6 +95,24 @@ def test_a_turn_that_asked_something_else_does_not_end_a_trail() -> None:
 @pytest.mark.parametrize("note", [note for note in Note if note is not Note.READ_ONLY])
 def test_every_note_says_why_and_what_to_do(note: Note) -> None:
     assert all(NOTES[note])
+
+
+SHUT, OPEN = ({"admitted": admitted, "reason": "all are visible", "helps": 0.0} for admitted in (False, True))
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        ({"gate": SHUT | {"helps": 0.2}}, "likely enough"),
+        ({"gate": SHUT}, "all are visible"),
+        ({"gate": OPEN, "candidates": [{"why": "the same text is in the block already"}]}, "in the block already"),
+        ({"gate": OPEN, "candidates": []}, "sees it"),
+        ({}, "asks for nothing"),
+    ],
+)
+def test_why_nothing_was_relevant_is_the_true_cause(record: Json, says: str) -> None:
+    why, advice = cause_of(record | {"note": "nothing-relevant"})
+    assert says in why and advice and ("generosity" in advice) is ("enough" in why)
 
 
 def test_json_says_the_gap_and_the_stage() -> None:

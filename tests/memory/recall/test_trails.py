@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from palimpsest.core.recall.trail import Trace, last_stage, stages
-from palimpsest.domain import Event, Reach
+from palimpsest.domain import Cut, Event, NewCut, Reach
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.recall.trails import Trails, holds_statement
 from palimpsest.settings.policy import Policy
@@ -100,6 +100,43 @@ async def test_a_question_leads_to_what_answers_it_and_not_to_itself(talk: Conve
     assert trace.is_near
     assert "9417" in trace.held[0].excerpt
     assert not trace.asks_otherwise
+
+
+async def test_what_answers_a_question_may_still_stand_in_the_request(talk: Conversation) -> None:
+    trace = await talk.follow("Which instrument does my sister Clara play?", 4)
+    assert trace.is_near and trace.is_visible and "violin" in trace.held[0].excerpt
+    assert end_of(trace) == "lost" and "still in the request" in stages(trace)[2].detail
+
+
+async def test_what_answers_a_question_was_said_before_the_turn(talk: Conversation) -> None:
+    trace = await talk.follow("Which ticket is about the roof?", 3)
+    assert not any("PROJ-4711" in held.excerpt for held in trace.held) and not trace.is_later
+
+
+@pytest.mark.parametrize("asked", ["My sister Clara plays the violin", "Which instrument does my sister Clara play?"])
+async def test_what_the_proxy_left_out_of_a_request_is_lost_though_the_client_sent_it(
+    talk: Conversation, asked: str
+) -> None:
+    long = Talk(talk.archive.journal, conversation="c-9")
+    for text in FILLER:
+        await long.say(text, "Noted.")
+    head = long.head
+    assert head is not None
+    cut = NewCut(Cut(drops=((head.occurrences[0], head.occurrences[3]),)))
+    told = {"overflow": {"trimmed_tokens": 90, "dropped": 4, "stubs": 0, "clips": 0}}
+    asking = record(
+        (*long.history, {"role": "user", "content": "Go on."}), head, conversation="c-9", cut=cut, explain=told
+    )
+    await talk.archive.journal.write([asking])
+    await talk.archive.journal.write(answers=[heard(asking, "Noted.")])
+    await talk.past.index()
+    found = await talk.archive.journal.turn(None, "c-9", None)
+    assert found is not None
+    trace = await talk.trails.follow(asked, found)
+    assert (trace.is_trimmed, trace.is_lost, trace.is_visible, trace.place) == (True, True, False, 1)
+    assert "overflow: trim" in stages(trace)[2].detail and "violin" in trace.held[0].excerpt
+    seen = await talk.trails.follow("The ticket about the roof is PROJ-4711", found)
+    assert seen.is_visible and not seen.is_trimmed
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import Any
 
 from palimpsest.domain import Json, Note, frozen
 
@@ -53,6 +54,7 @@ class Trace:
     is_retired: bool = False
     is_visible: bool = False  # it stood in the request, or in what the provider kept of it
     is_later: bool = False  # it was said after the request
+    is_trimmed: bool = False  # the client sent it, and it stayed behind (`overflow: trim`)
     is_lost: bool = False  # a compaction of the conversation took it away
     question: str = ""  # what memory looked for, or would look for
     asks_otherwise: bool = False  # the turn did not ask that
@@ -129,6 +131,24 @@ NOTES: Mapping[Note, tuple[str, str]] = {
     Note.TOO_LARGE: ("the request was too large to be read", "see docs/settings.md for the limit"),
     Note.TOO_LONG: ("the provider refused the request for its length", "it is sent without a block then"),
 }
+
+
+def cause_of(record: Mapping[str, Any]) -> tuple[str, str]:
+    """What the note of an explanation means, and what would change it; two empty texts: it has none."""
+    note, gate = record.get("note"), record.get("gate")
+    if note != Note.NOTHING_RELEVANT or (gate and not gate["admitted"] and gate["helps"]):
+        return next((told for one, told in NOTES.items() if one == note), ("", ""))
+    if not gate:
+        return "the message asks for nothing", "ask for what was said before"
+    if not gate["admitted"]:
+        return gate["reason"], "what the model sees is not repeated; else ask in words of what was said"
+    left_out = "; ".join(dict.fromkeys(one["why"] for one in record.get("candidates", ()) if one["why"]))
+    return f"what was found is not repeated: {left_out or 'the model sees it'}", "nothing to change"
+
+
+def required(reason: str) -> str:
+    """A reason of the gate in words that are true where it asks for no probability."""
+    return reason.replace("; 0.00 is required", "; no probability is required here")
 
 
 def stages(trace: Trace) -> tuple[Stage, ...]:
@@ -210,6 +230,8 @@ def _compaction_stage(trace: Trace) -> Stage:
         return Stage("lost", False, "the message was still in the request", advice)
     if trace.is_later:
         return Stage("lost", False, "it was said after this turn's request", "name a later turn with --turn")
+    if trace.is_trimmed:
+        return Stage("lost", True, "the client sent the message, and overflow: trim left it out")
     if trace.home:
         return Stage("lost", True, "it stands in another conversation, within memory.reach")
     if not trace.is_lost:
@@ -236,7 +258,7 @@ def _ranking_stages(trace: Trace) -> Iterator[Stage]:
         return
     detail = f"place {trace.place} of {trace.candidates}; by meaning {trace.by_meaning}, by words {trace.by_words}"
     yield Stage("ranked", True, detail)
-    likely = f"memory helps with a probability of {trace.helps:.2f}; {trace.least_help:.2f} is required"
+    likely = required(f"memory helps with a probability of {trace.helps:.2f}; {trace.least_help:.2f} is required")
     if trace.helps < trace.least_help:
         yield Stage("likely", False, likely, "set memory.generosity to generous, or ask for what was said before")
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from palimpsest.core.recall.diagnosis import ANSWER_CHARS
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import StatementMatch, Trace
 from palimpsest.core.recall.utterance import QUESTION_MARKS
-from palimpsest.domain import BlockKind, Budget, Candidate, Memory, Note, Query, Reach, Recalled, Speaker, frozen
+from palimpsest.domain import BlockKind, Budget, Candidate, Cut, Memory, Note, Query, Reach, Recalled, Speaker, frozen
 from palimpsest.domain.ports import Retriever
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Ask, Engine
@@ -45,6 +45,7 @@ class _Place:
     visible: frozenset[int]  # occurrences
     visible_fulls: frozenset[int]
     lost: frozenset[int]  # occurrences
+    trimmed: frozenset[int]  # occurrences that the client sent, and that stayed behind
 
     def is_later(self, message: Message, turn: Mapping[str, Any]) -> bool:
         """Whether a message is the answer to the turn's request, or came after it."""
@@ -101,12 +102,16 @@ class Trails:
         place, held = await self._database.ask(partial(_looked, turn=turn, statement=statement), tenant)
         asked = explain.get("query", {}).get("text", "")
         question = statement if is_question or not asked else asked
-        recalled = await self._asked(turn, question, place, held)
+        # what answers a question may stand in the request: whatever does is looked for as if it did not
+        before = [one for one in place.said if not place.is_later(one, turn) and not _is_same(one.text, question)]
+        recalled = await self._asked(turn, question, place, before if is_question else held)
         home = conversation
         if not held and (found := _nearest(recalled.candidates, statement)):
             home, at = found.conversation, found.occurrence
             there = await self._database.ask(lambda ask: messages(ask, tenant, home), tenant)
             held = [one for one in there if one.occurrence == at]
+            if is_question:
+                recalled = await self._asked(turn, question, place, held)
         is_elsewhere = home != conversation
         if not held:
             elsewhere = () if is_question else await self._elsewhere(tenant, conversation, statement)
@@ -127,6 +132,7 @@ class Trails:
             is_near=is_question,
             is_visible=first.occurrence in place.visible,
             is_later=first.occurrence > max(place.visible, default=0) if is_elsewhere else place.is_later(first, turn),
+            is_trimmed=first.occurrence in place.trimmed,
             is_lost=first.occurrence in place.lost or self._policy.memory.reach is not Reach.CONVERSATION,
             question=_excerpt(question),
             asks_otherwise=is_question and not _is_same(statement, asked) and bool(asked),
@@ -154,7 +160,7 @@ class Trails:
             reach=Speaker(turn["tenant"], turn["user"]).reach(self._policy.memory.reach),
             user=turn["user"],
             scope=turn["scope"],
-            lost=frozenset(one.occurrence for one in place.said) - seen,
+            lost=(frozenset(one.occurrence for one in place.said if not place.is_later(one, turn)) | sought) - seen,
             visible_fulls=place.visible_fulls - hidden,
         )
         return await self._retriever.recall(query, CANDIDATES)
@@ -224,9 +230,17 @@ def _place(ask: Ask, turn: Mapping[str, Any]) -> _Place:
     """The messages of a conversation as of a turn: which were said, visible and lost."""
     said = messages(ask, turn["tenant"], turn["conversation"])
     row = head_after(ask, turn["turn"])
-    lost = frozenset(head_of(row, ()).lost) if row else frozenset()
-    visible = frozenset(occurrence for _, occurrence in message_list(ask, turn["turn"]).messages)
-    return _Place(said, visible, fulls(ask, sorted(visible)), lost)
+    head = head_of(row, ()) if row else None
+    sent = [occurrence for _, occurrence in message_list(ask, turn["turn"]).messages]
+    trimmed = frozenset(_trimmed(head.cut, sent, turn["explain"].get("overflow", {}))) if head else frozenset()
+    visible = frozenset(sent) - trimmed
+    return _Place(said, visible, fulls(ask, sorted(visible)), trimmed.union(head.lost if head else ()), trimmed)
+
+
+def _trimmed(cut: Cut, sent: Sequence[int], told: Mapping[str, Any]) -> Iterator[int]:
+    """What stayed behind of the messages sent: of the cut, maybe a later turn's, as many as the turn left out."""
+    for listed, count in ((cut.drops, told.get("dropped", 0)), (cut.stubs, told.get("stubs", 0))):
+        yield from [one for one in sent if any(first <= one <= last for first, last in listed)][:count]
 
 
 def _derived(ask: Ask, turn: int, message: Message, standing: Sequence[int]) -> Trace:
