@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from palimpsest.domain.errors import PolicyError
-from palimpsest.store.data_dir import make_folder
+from palimpsest.store.data_dir import DATABASE_FILE, make_folder
 
 SECRET_ENV = "PALIMPSEST_SECRET"
 FILE_NAME = "secret"
@@ -32,7 +32,8 @@ def load_secret(data: Path, environment: Mapping[str, str]) -> bytes:
         environment: `PALIMPSEST_SECRET`, at least 16 characters, goes before the file.
 
     Raises:
-        PolicyError: it is too short, or others could read the file, or the file cannot be used.
+        PolicyError: it is too short, or others could read the file, or the file cannot be used; or it is missing beside
+            a database, which was written with it.
     """
     given = environment.get(SECRET_ENV)
     if given:
@@ -41,7 +42,13 @@ def load_secret(data: Path, environment: Mapping[str, str]) -> bytes:
         return given.encode()
     file = data / FILE_NAME
     try:
+        has_database = (data / DATABASE_FILE).exists()  # before the file: another worker makes that first
         if not file.exists():
+            if has_database:
+                raise PolicyError(
+                    f"{file}: is missing, and with a new one nothing in {DATABASE_FILE} is found; restore it from a "
+                    f"backup, or set {SECRET_ENV}; where it is lost, palimpsest export still reads the database"
+                )
             _make(file, secrets.token_hex(SECRET_BYTES).encode())
         return _read(file)
     except OSError as cause:
