@@ -15,6 +15,7 @@ from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, policy_of, quiet_policy, yes_flag
 from palimpsest.core.archive.receipt import is_done
 from palimpsest.domain.errors import PolicyError
+from palimpsest.store.data_dir import DATABASE_FILE
 
 if TYPE_CHECKING:
     from palimpsest.console.offline import Commands
@@ -99,7 +100,9 @@ def _forget(given: argparse.Namespace) -> int:
         out.print_json(data=receipt)
         if is_done(receipt):
             return DONE
-        aside.print("erased, but some of it is still on the disk: see check in the receipt, and docs/privacy.md")
+        others = [file for file in receipt["check"]["where"] if not file.startswith(DATABASE_FILE)]
+        where = f"in {', '.join(others)}: delete these files" if others else "on the disk: see check in the receipt"
+        aside.print(terminal.safe(f"erased, but some of it is still {where}, and docs/privacy.md"))
         return FAILED
 
     return offline.run(quiet_policy(given), forget)

@@ -325,6 +325,20 @@ async def test_what_is_old_goes_and_conversations_that_ended_go_as_a_whole(
     assert await database.read("SELECT public FROM conversation") == [("c-1",)]
 
 
+@pytest.mark.sqlite
+async def test_a_file_beside_the_database_that_still_holds_it_is_named(
+    database: Database, journal: Journal, forgetting: Forgetting
+) -> None:
+    await Talk(journal).say(CANARY)
+    assert database.files is not None
+    copy = database.files.path.parent / "replaced-2031" / "old.db"
+    copy.parent.mkdir()
+    copy.write_text(CANARY)
+    receipt = await forgetting.erase(Target(tenant="acme"))
+    assert receipt is not None and not is_done(receipt)
+    assert receipt["check"]["where"] == ("replaced-2031/old.db",)
+
+
 async def test_other_tenants_keep_the_same_words(database: Database, journal: Journal, forgetting: Forgetting) -> None:
     await Talk(journal).say(CANARY)
     await Talk(journal, tenant="globex").say(CANARY)

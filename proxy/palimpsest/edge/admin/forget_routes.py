@@ -91,6 +91,7 @@ class DiskCheck:
     samples: Annotated[int, Field(description="Number of samples of the erased text that were searched for.")]
     said_elsewhere: Annotated[int, Field(description="Samples that are also part of other messages.")]
     left: Annotated[int, Field(description="Samples found that no other message explains.")]
+    where: Annotated[list[str], Field(description="Files that hold what is left, by their paths in the data folder.")]
     searched: Annotated[
         bool, Field(description="Whether it was searched; the files of a database server cannot be searched.")
     ]

@@ -107,7 +107,7 @@ class Forgetting:
                 "tombstones": "keyed fingerprints of what was erased, so that a resend is not kept again",
             },
             "check": {
-                **asdict(left or Remains(0, 0, 0, 0, 0)),
+                **asdict(left or Remains(0, 0, 0, 0, 0, ())),
                 **{"log_emptied": is_emptied, "clean": is_clean, "searched": left is not None},
             },
             "not_covered": not_covered(self._backups_until(selected.at), is_on_server=left is None),
@@ -123,7 +123,8 @@ class Forgetting:
                 await self._erase(erased, plan, self._clock())
             left, is_emptied = await self._prove(erased)
         if left is not None and not (left.is_clean and is_emptied):
-            raise MemoryFault(f"erasing from {self._database.place}: some of it is still on the disk")
+            where = ", ".join(left.where)
+            raise MemoryFault(f"erasing from {self._database.place}: some of it is still on the disk: {where}")
         return dict(erased.counts)
 
     def _backups_until(self, at: float) -> str:
@@ -225,9 +226,10 @@ class Forgetting:
         explained = len(searched.found) - len(left)
         for _ in range(LOOKS_AGAIN):
             if left:
-                again = await search(path, left)
-                left = await self._database.ask(partial(unexplained, again, left, WORDS))
-        return Remains(searched.files, searched.bytes, len(wanted), explained, len(left))
+                searched = await search(path, left)
+                left = await self._database.ask(partial(unexplained, searched, left, WORDS))
+        where = searched.where if left else ()
+        return Remains(searched.files, searched.bytes, len(wanted), explained, len(left), where)
 
     async def _merge(self) -> None:
         """Merge the full-text index into one segment, step by step, so that deleted words go."""

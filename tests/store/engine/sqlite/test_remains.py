@@ -52,7 +52,7 @@ async def test_a_text_explains_what_stands_in_the_file_with_one_more_byte_of_the
     left = [b"  crates at the ", b" crates at the q", b"tes at the pier9", b"0crates at the p", b" crates "]
     left.append("é".encode()[-1:] + b"crates at the p")  # half a letter
     wanted = [*explained, *left]
-    searched = Searched(files=1, bytes=1, found=tuple(range(len(wanted))))
+    searched = Searched(files=1, bytes=1, found=tuple(range(len(wanted))), where=("x.db",))
     assert await database.ask(lambda ask: unexplained(searched, wanted, WORDS, ask)) == left
 
 

@@ -49,6 +49,7 @@ class Remains:
     samples: int
     said_elsewhere: int  # samples that messages hold which were not erased
     left: int
+    where: tuple[str, ...]  # the files that hold what is left, by their paths in the data folder
 
     @property
     def is_clean(self) -> bool:
@@ -95,11 +96,12 @@ def files_of(database: Path) -> list[Path]:
 
 @frozen
 class Searched:
-    """Files that were searched, their bytes, and the samples that stand in them, by number."""
+    """Files that were searched, their bytes, the samples that stand in them, by number, and in which they stand."""
 
     files: int
     bytes: int
     found: tuple[int, ...]
+    where: tuple[str, ...]
 
 
 async def search(database: Path, wanted: Sequence[bytes]) -> Searched:
@@ -127,20 +129,23 @@ async def search(database: Path, wanted: Sequence[bytes]) -> Searched:
         last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
         raise MemoryFault(f"searching the files of {database}: the process ended with {process.returncode}: {last}")
     told = orjson.loads(answer)
-    return Searched(told["files"], told["bytes"], tuple(told["found"]))
+    return Searched(told["files"], told["bytes"], tuple(told["found"]), tuple(told["where"]))
 
 
 def search_files(database: Path, wanted: Sequence[bytes]) -> Searched:
     """Search the files in this process, which must not have the database open."""
     files = files_of(database)
     found: set[int] = set()
-    finder = _Finder(wanted)
+    where: list[str] = []
     size = 0
     for file in files:
+        finder, here = _Finder(wanted), set[int]()
         for chunk in _chunks(file):
             size += len(chunk)
-            found |= finder.found(chunk)
-    return Searched(len(files), size, tuple(sorted(found)))
+            here |= finder.found(chunk)
+        found |= here
+        where += [str(file.relative_to(database.parent))] * bool(here)
+    return Searched(len(files), size, tuple(sorted(found)), tuple(where))
 
 
 def unexplained(
