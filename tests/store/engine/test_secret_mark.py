@@ -66,6 +66,10 @@ def test_a_proxy_with_another_secret_says_so_and_lets_requests_pass_without_memo
         proxy.settle(vectors=False)
     secret = proxy.data / "secret"
     kept = secret.rename(tmp_path / "kept")
+    missing = command("key", "create", "ann")
+    assert missing.returncode == 2 and "restore it from a backup" in missing.stderr and not secret.exists()
+    secret.touch(mode=0o600)
+    secret.write_text("a secret of another installation")
     with own_proxy as proxy:
         assert proxy.ready()["store"] == "failed"
         until(lambda: "written with another secret" in proxy.log.read_text(), "the reason")
