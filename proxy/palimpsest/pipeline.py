@@ -116,9 +116,8 @@ class Pipeline:
         self._decider = Decider(
             *(self._rules, memory.journal, memory.recall, memory.assisted, metrics, self._work, clock)
         )
-        self._refusals = Refusals(
-            policy.overflow == "trim", self._windows, self._decider, metrics, memory.archivist.listen
-        )
+        trims, listen = policy.overflow == "trim", memory.archivist.listen
+        self._refusals = Refusals(trims, self._windows, self._decider, metrics, listen, memory.tokens.learn)
         self._memory = memory
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()

@@ -209,6 +209,40 @@ def test_window_is_learnt_from_the_refusal_and_the_request_is_sent_again_shorter
     ][:-1]
 
 
+@pytest.mark.parametrize("names_prompt", [True, False], ids=["counts", "silent"])
+@pytest.mark.parametrize("is_learnt", [False, True], ids=["told", "learnt"])
+def test_prompt_that_was_counted_too_low_is_sent_again_shorter_and_its_window_holds(
+    upstream: ScriptedUpstream, key: str, is_learnt: bool, names_prompt: bool, tmp_path: Path
+) -> None:
+    words = PROVIDERS["vllm" if names_prompt else "litellm"]
+    sizes, refused = list[int](), 0
+
+    def say(asked: Json) -> Reply:
+        nonlocal refused
+        tokens = len(orjson.dumps(asked)) // 3  # a third more than by our count
+        sizes.append(tokens + asked.get("max_tokens", 0))
+        refused += sizes[-1] > WINDOW_TOKENS
+        if sizes[-1] > WINDOW_TOKENS:
+            return Reply(status=words.status, body=words.said(tokens, WINDOW_TOKENS))
+        return Reply("So it is.", prompt_tokens=tokens)
+
+    upstream.script = say
+    settings = TRIM if is_learnt else TRIM | {"pressure": {"window_tokens": {"local-*": WINDOW_TOKENS}}}
+    with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
+        talk = Talk(proxy, CHAT, key, max_tokens=WINDOW_TOKENS * 3 // 4)
+        for turn in range(16):
+            before = len(sizes)
+            answered = talk.say(f"{turn}: {WORDS * 5}")
+            assert answered.status == 200, answered.body
+            if len(sizes) - before > 1:
+                assert sizes[-1] < sizes[-2] and answered.said("note") == "too-long"
+        assert 1 <= refused <= (2 if names_prompt else 6), "what is refused teaches how to count"
+        other = Talk(proxy, CHAT, key, max_tokens=WINDOW_TOKENS // 4)
+        other.history.append({"role": "user", "content": WORDS * 60})
+        other.say("Another conversation has all of the window.")
+        assert upstream.received[-1].body == orjson.dumps(other.body() | {"messages": other.history[:2]})
+
+
 def test_long_answer_is_asked_for_no_longer_than_the_window(
     upstream: ScriptedUpstream, key: str, tmp_path: Path
 ) -> None:

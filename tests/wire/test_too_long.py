@@ -15,26 +15,35 @@ def test_refusal_is_known_in_the_words_of_every_provider(provider: str) -> None:
     told = too_long(words.status, words.said(2345, 2048))
     assert told is not None
     assert told.window_tokens == (2048 if words.names_window else None)
+    assert told.prompt_tokens in (2345, None)
     assert words.source
 
 
 @pytest.mark.parametrize(
-    ("text", "window"),
+    ("text", "window", "prompt"),
     [
-        ("This model's maximum context length is 131,072 tokens. However, you requested", 131_072),
-        ("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072),
-        ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 315199.", 272_000),
+        ("This model's maximum context length is 131,072 tokens. However, you requested", 131_072, None),
+        ("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072, 537_812),
+        ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 9.", 272_000, None),
+        ("Input tokens exceed the configured limit of 272000. Your messages resulted in 315,199.", 272_000, 315_199),
         (
             "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease input length or "
             "`max_tokens` and try again",
             200_000,
+            None,
         ),
-        ("request (9999 tokens) exceeds the available context size (4096 tokens), try increasing it", 4096),
-        ("The decoder prompt (length 9999) is longer than the maximum model length of 4096.", 4096),
+        ("request (9999 tokens) exceeds the available context size (4096 tokens), try increasing it", 4096, 9999),
+        ("The decoder prompt (length 9999) is longer than the maximum model length of 4096.", 4096, 9999),
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 8748 tokens (3144 in the "
+            "messages, 5604 in the completion).",
+            8192,
+            3144,
+        ),
     ],
 )
-def test_window_is_read_from_the_words_that_name_it(text: str, window: int) -> None:
-    assert too_long(400, text.encode()) == TooLong(window)
+def test_window_and_prompt_are_read_from_the_words_that_name_them(text: str, window: int, prompt: int | None) -> None:
+    assert too_long(400, text.encode()) == TooLong(window, prompt_tokens=prompt)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +73,6 @@ def test_body_that_a_web_server_finds_too_large_teaches_no_window() -> None:
 def test_error_inside_a_stream_is_known_and_an_answer_that_quotes_one_is_not() -> None:
     failed = b'{"type":"response.failed","response":{"error":{"code":"context_length_exceeded","message":"x"}}}'
     assert too_long_event(failed) == TooLong()
-    assert too_long_event(PROVIDERS["openai"].said(9, 2048)) == TooLong(2048)
+    assert too_long_event(PROVIDERS["openai"].said(2345, 2048)) == TooLong(2048, prompt_tokens=2345)
     assert too_long_event(b'{"choices":[{"delta":{"content":"context_length_exceeded"}}]}') is None
     assert too_long_event(b"not JSON: context_length_exceeded") is None

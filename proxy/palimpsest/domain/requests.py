@@ -148,12 +148,13 @@ class TooLong:
     """
     A provider's refusal of a prompt for its length.
 
-    `window_tokens` is the window that it names, None where it names none; `is_of_model` False: whoever refused counted
-    bytes and knows of no model.
+    `window_tokens` is the window that it names and `prompt_tokens` the prompt as the provider counted it, None where it
+    names none; `is_of_model` False: whoever refused counted bytes and knows of no model.
     """
 
     window_tokens: int | None = None
     is_of_model: bool = True
+    prompt_tokens: int | None = None
 
 
 @frozen

@@ -9,6 +9,7 @@ answered without memory.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from palimpsest.domain import TooLong
 from palimpsest.wire.json_body import object_in
@@ -35,24 +36,32 @@ _REFUSES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _NUMBER = r"(\d[\d,_]{2,12})"
-_WINDOWS = tuple(
-    re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE)
-    for pattern in (
-        r"\bn_ctx\W{1,6}#",
-        r"maximum (?:context|prompt|model|input) length (?:is|of) #",
-        r"tokens > # maximum",
-        r"> #, decrease input length",
-        r"(?:model's|maximum) (?:context|model) length \(?(?:of )?#",
-        r"context length of only #",
-        r"tokens allowed \(#\)",
-        r"model with # maximum context",
-        r"context window of #",
-        r"(?:configured )?limit of #",
-        r"must have less than # tokens",
-        r"must be <= #",
-        r"context size \(# tokens",
-        r"\bLimit #, Requested",
-    )
+
+
+def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE) for pattern in patterns)
+
+
+_WINDOWS = _compiled(
+    r"\bn_ctx\W{1,6}#",
+    r"maximum (?:context|prompt|model|input) length (?:is|of) #",
+    r"tokens > # maximum",
+    r"> #, decrease input length",
+    r"(?:model's|maximum) (?:context|model) length \(?(?:of )?#",
+    r"context length of only #",
+    r"tokens allowed \(#\)",
+    r"model with # maximum context",
+    r"context window of #",
+    r"(?:configured )?limit of #",
+    r"must have less than # tokens",
+    r"must be <= #",
+    r"context size \(# tokens",
+    r"\bLimit #, Requested",
+)
+_PROMPTS = _compiled(  # without the answer
+    r"\(# (?:in the messages|of text input)",
+    r"(?:messages resulted in|(?:request|prompt) contains|too long:|given:|token count of) #",
+    r"(?:n_prompt_tokens\W{1,6}|token count \(|(?:request|input|prompt) \((?:length )?)#",
 )
 
 
@@ -74,10 +83,15 @@ def too_long_event(payload: bytes) -> TooLong | None:
 
 
 def _parse_refusal(body: bytes) -> TooLong | None:
-    """Parse a refusal for length, and the window in tokens that it states; None: it refuses for something else."""
+    """Parse a refusal for length, and the tokens that it states; None: it refuses for something else."""
     text = body[:TEXT_BYTES].decode("utf-8", "replace")
     if not _REFUSES.search(text):
         return None
-    found = next((match for pattern in _WINDOWS if (match := pattern.search(text))), None)
-    window = int(re.sub(r"\D", "", found[1])) if found else 0
-    return TooLong(window if window >= SMALLEST_WINDOW_TOKENS else None)
+    window = _number(_WINDOWS, text)
+    return TooLong(window if window >= SMALLEST_WINDOW_TOKENS else None, prompt_tokens=_number(_PROMPTS, text) or None)
+
+
+def _number(patterns: Iterable[re.Pattern[str]], text: str) -> int:
+    """The number in the first of these patterns that a text has; 0: it has none of them."""
+    found = next((match for pattern in patterns if (match := pattern.search(text))), None)
+    return int(re.sub(r"\D", "", found[1])) if found else 0

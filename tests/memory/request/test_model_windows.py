@@ -37,9 +37,9 @@ def test_upstream_is_chosen_by_model_and_by_the_api_that_the_client_speaks() -> 
 @pytest.mark.parametrize(
     ("refusal", "learnt"),
     [
-        (TooLong(8000), 8000),  # less than was sent: it is what it says
-        (TooLong(20_000), 9000),  # by our count this had been enough: only the client's own prompt is known to fit
-        (TooLong(), 9000),
+        (TooLong(8000), 8000),
+        (TooLong(20_000), 20_000),  # by our count this had been enough: then that is wrong
+        (TooLong(), 9000),  # only the client's own prompt is known to fit
         (TooLong(8000, is_of_model=False), UNKNOWN),
     ],
 )
@@ -47,6 +47,24 @@ def test_refusal_shows_a_window(refusal: TooLong, learnt: int) -> None:
     known = no_windows()
     assert windows(known=known).note_refused("local", "mine-1", refusal, own_tokens=9000, sent_tokens=10_000) == learnt
     assert known.of("local", "mine-1") == learnt
+
+
+@pytest.mark.parametrize(("listed", "learnt"), [(8192, 8192), (32_000, 6000)])
+def test_refusal_that_names_no_window_leaves_one_that_was_shown_unless_far_less_was_sent(
+    listed: int, learnt: int
+) -> None:
+    known = no_windows()
+    known.note_listed("local", "mine-1", listed)
+    assert windows(known=known).note_refused("local", "mine-1", TooLong(), 6000, 6000) == learnt
+    assert known.of("local", "mine-1") == learnt
+
+
+def test_refusal_shows_a_smaller_window_than_the_operator_says_for_what_is_sent_again() -> None:
+    known = Windows(Policy.model_validate({"pressure": {"window_tokens": {"*": 9000}}}).pressure, lambda: 0.0)
+    shown = windows(known=known)
+    assert shown.note_refused("local", "mine-1", TooLong(4000), 9000, 9000) == 4000
+    assert shown.note_refused("local", "mine-1", TooLong(20_000), 9000, 9000) == 9000
+    assert known.of("local", "mine-1") == 9000
 
 
 async def test_list_of_models_shows_their_windows() -> None:

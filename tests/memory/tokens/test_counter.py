@@ -143,6 +143,12 @@ def test_one_odd_report_moves_the_ratio_by_a_fifth_of_the_way(counter: TokenCoun
     assert counter.text(long, "mine") == pytest.approx(tokens(long) * learnt, abs=1)
 
 
+def test_refused_prompt_moves_the_ratio_all_of_the_way(counter: TokenCounter) -> None:
+    long = TEXT * 100
+    counter.learn("mine", counter.text(long, "mine"), 2 * tokens(long), 1.0)
+    assert counter.text(long, "mine") == pytest.approx(2 * tokens(long), abs=1)
+
+
 def test_ratios_are_kept_for_so_many_models_and_those_learnt_longest_ago_go(counter: TokenCounter) -> None:
     usual = counter.text(TEXT * 100, "never-seen")
     counter.learn("kept", 100, 300)

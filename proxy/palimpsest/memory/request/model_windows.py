@@ -16,6 +16,7 @@ from palimpsest.wire.refusal import api_of
 from palimpsest.wire.response_tap import ResponseTap
 
 LIST_BYTES = 4 * 1024 * 1024  # the longest list that is known, OpenRouter's, takes a tenth of it
+MISCOUNT = 1.5  # times our count, a provider's at most: the ratio is a guess until usage has taught it
 _LISTS_MODELS = re.compile(r"/models(?:/|$)")
 
 
@@ -36,18 +37,21 @@ class ModelWindows:
         """
         Learn the window of a model from a refusal, and return it, tokens.
 
-        Where it names none, or one that by our count would have been enough, the client's own prompt is what fits.
+        What it names holds, also where by our count that had been enough: then the count is wrong, and not the window.
+        Where it names none, so does what was shown before, unless far less was sent; else the client's own prompt is
+        what fits.
 
         Args:
             own_tokens: of the prompt as the client sent it.
-            sent_tokens: of the prompt as it was refused, with the answer's room.
+            sent_tokens: of the prompt as it was refused, with the answer that was asked for.
         """
-        if refusal.is_of_model:
-            named = refusal.window_tokens
-            most = named or self._windows.of(upstream, model)
-            tokens = most if named and sent_tokens > named else min(most, own_tokens)
-            self._windows.note_refused(upstream, model, max(1, tokens))
-        return self._windows.of(upstream, model)
+        known, named = self._windows.of(upstream, model), refusal.window_tokens
+        if not refusal.is_of_model:
+            return known
+        holds = self._windows.is_shown(upstream, model) and sent_tokens * MISCOUNT > known
+        if named or not holds:
+            self._windows.note_refused(upstream, model, named or max(1, min(known, own_tokens)))
+        return min(self._windows.of(upstream, model), named or known)
 
     def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
         """The listener for the answer to a request for a list of models; None: it is no such request."""

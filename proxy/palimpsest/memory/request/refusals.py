@@ -16,7 +16,7 @@ from palimpsest.domain import Note, RawHeaders, TooLong, Turn, frozen
 from palimpsest.domain.ports import Listener, Prepared, Wire
 from palimpsest.memory.request.decider import Decider
 from palimpsest.memory.request.forwarding import prepared, render_decision
-from palimpsest.memory.request.model_windows import ModelWindows
+from palimpsest.memory.request.model_windows import MISCOUNT, ModelWindows
 from palimpsest.telemetry.metrics import Metrics
 
 log = structlog.get_logger()
@@ -43,6 +43,7 @@ class Refusals:
     decider: Decider
     metrics: Metrics
     listen: Callable[[Turn, Wire, int, RawHeaders], Listener]  # to the answer to a turn, by its status and headers
+    learn: Callable[[str, int, int, float], None]  # the ratio of a model's tokens: `TokenCounter.learn`
 
     async def shorter(self, sent: SentRequest, refusal: TooLong) -> Prepared | None:
         """
@@ -53,15 +54,23 @@ class Refusals:
         """
         decision, model = sent.decision, sent.request.reading.chat.model
         own_tokens, added_tokens = decision.own_tokens, decision.added.tokens
-        sent_tokens = own_tokens + added_tokens + decision.diagnosis.pressure.reply_tokens
+        wanted = decision.reply_tokens or sent.request.reading.chat.max_reply_tokens or 0
+        prompt_tokens, sent_tokens = own_tokens + added_tokens, own_tokens + added_tokens + wanted
         window = self.windows.note_refused(sent.upstream, model, refusal, own_tokens, sent_tokens)
+        if refusal.prompt_tokens:  # of this very prompt: the next one must fit
+            self.learn(model, prompt_tokens, refusal.prompt_tokens, 1.0)
         again = decision.bare(Note.TOO_LONG, window)
         if self.trims:
+            if refusal.is_of_model:  # by our count, which may be too low
+                stated = refusal.prompt_tokens
+                most = window * prompt_tokens / stated if stated else sent_tokens / MISCOUNT
+                window = max(1, min(window, int(most)))
             request = replace(sent.request, window_tokens=window, is_window_shown=True)
             decided = await self.decider.decide_bare(request, math.inf, decision)
             again = again if isinstance(decided, Note) else decided
         body = b"" if again.view is None and again.reply_tokens is None else render_decision(sent.wire, again)
-        if not body and not sent.has_changed:
+        is_shorter = again.own_tokens < prompt_tokens or (again.reply_tokens or wanted) < wanted
+        if not (body or sent.has_changed) or not is_shorter:
             return None
         self.metrics.too_long(added_tokens)
         count_overflow(again, self.metrics)

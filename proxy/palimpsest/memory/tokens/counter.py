@@ -98,19 +98,20 @@ class TokenCounter:
         encoding, ratio = self._encoding(model)
         return ceil(_count(text, encoding) * ratio)
 
-    def learn(self, model: str, counted_tokens: int, reported_tokens: int) -> None:
+    def learn(self, model: str, counted_tokens: int, reported_tokens: int, rate: float = LEARNING_RATE) -> None:
         """
         Correct the ratio of a model whose tokenizer is not public by what its provider reports.
 
         Args:
             counted_tokens: of the prompt as it was sent, added blocks included, by this counter.
+            rate: how far the ratio moves to what is reported, from 0 to 1.
         """
         if _public(model) or counted_tokens <= 0 or reported_tokens <= 0:
             return
         with self._lock:
             ratio = self._ratios.pop(model, UNKNOWN_TOKENIZER_RATIO)
             seen = min(MAX_RATIO, max(1 / MAX_RATIO, ratio * reported_tokens / counted_tokens))
-            self._keep(model, ratio + LEARNING_RATE * (seen - ratio))
+            self._keep(model, ratio + rate * (seen - ratio))
 
     def notes(self, now: float) -> list[ModelNote]:
         """The ratios that were learnt, to be kept."""
