@@ -165,7 +165,7 @@ def decide(request: Request, rules: Rules) -> Deciding:
     if past.note is not None:
         return _limited(replace(decision, note=past.note, is_unlinked=True), request, rules)
     facts = _fact_query(decision, rules)
-    current = (yield from _current_facts(facts)) if facts is not None and not decision.drops_blocks else None
+    current = (yield from _current_facts(facts)) if facts is not None and (view or not decision.drops_blocks) else None
     reminders = yield from _reminders(decision, request)
     if decision.diagnosis.query is None and not reminders:
         decision = replace(decision, note=decision.diagnosis.note)
@@ -173,6 +173,10 @@ def decide(request: Request, rules: Rules) -> Deciding:
         decision = yield from _recalled(decision, rules, reminders)
     if facts is not None and current is not None:
         decision = _with_facts(decision, rules, facts, current)
+    if view is not None and decision.drops_blocks and decision.block is None:  # nothing takes their place
+        kept, now = replay(view.reading.places, view.lineage), decision.diagnosis.pressure
+        if now.prompt_tokens + kept.tokens + now.reply_tokens <= now.window_tokens:
+            decision = replace(decision, replayed=kept, drops_blocks=False)
     return _limited(decision, request, rules)
 
 
@@ -245,19 +249,17 @@ def _overflowing(request: Request, rules: Rules, lineage: Lineage) -> Generator[
     from palimpsest.core.overflow.steps import steps_of
 
     before, needed = earlier_omission(reading, lineage), _reply_reserve(request, rules)
-    tokens = list(reading.scaled_tokens)
-    for at, stored in replay(reading.places, lineage).repeated:
-        tokens[at] += stored.block.tokens
-    outside = reading.tokens - sum(reading.scaled_tokens) + sum(block.tokens for block in request.compacted)
+    tokens, blocks = reading.scaled_tokens, replay(reading.places, lineage).repeated
+    outside = reading.tokens - sum(tokens) + sum(block.tokens for block in request.compacted)
     room = room_of(window, needed, outside)
-    if sum(tokens) <= (room.aim if before else room.most):
+    if sum(tokens) + sum(stored.block.tokens for _, stored in blocks) <= (room.aim if before else room.most):
         return None, 0
     steps = steps_of(chat)
     before = complete(before, steps)
-    omission = select(chat, steps, tokens, before, room)
-    left = tokens_left(chat, reading.scaled_tokens, omission)
+    omission = select(chat, steps, tokens, before, room, {at: stored.block.tokens for at, stored in blocks})
+    left = tokens_left(chat, tokens, omission)
     if rules.policy.overflow == "observe":
-        return None, round(sum(reading.scaled_tokens) - sum(left))
+        return None, round(sum(tokens) - sum(left))
     seen: Chat | None = (yield Trim(chat, omission)) if omission else None
     return (None if seen is None else view_of(reading, lineage, seen, omission, left, before)), 0
 
@@ -290,11 +292,12 @@ def _diagnosed(request: Request, rules: Rules, past: _Past, view: View | None) -
     if view is not None:
         reply = _reply_reserve(request, rules)
     replayed = replay(reading.places, lineage)
-    drops_blocks = bool(replayed.tokens) and own_tokens + replayed.tokens + reply > window
+    cuts = view is not None and view.first_new >= 0  # then the provider reads everything anew in any case
+    drops_blocks = bool(replayed.tokens) and (cuts or own_tokens + replayed.tokens + reply > window)
     if drops_blocks:
         replayed = replace(replayed, repeated=())
     blocks = SeenBlocks(
-        replayed.visible_tokens,
+        0 if view else replayed.visible_tokens,  # until the next cut, none makes way for another
         replayed.occurrences.union(*(block.occurrences for block in compacted)),
         [block.text for block in (*compacted, *(() if drops_blocks else replayed.blocks))],
     )

@@ -181,6 +181,23 @@ def test_results_longer_than_the_window_keep_both_ends_and_fit(path: str, result
     assert cut(chat, 4000, omission) == omission
 
 
+@pytest.mark.parametrize("size", [250, 300, 500])
+def test_cut_gives_up_newest_steps_but_one_where_these_alone_are_more_than_its_aim(size: int) -> None:
+    chat = read(CHAT, tuple(Exchange(f"{at} " + "word " * size, answer="Noted.") for at in range(12)))
+    left = sum(tokens_left(chat, sizes(chat), cut(chat, 4000)))
+    first_and_newest = sum(sizes(chat)[at] for at in (0, 1, 2, -3, -2, -1))
+    assert left <= max(2000, first_and_newest)
+
+
+def test_cut_sheds_the_blocks_that_make_it_due() -> None:
+    chat = read(CHAT, tuple(Exchange(f"{at} " + "word " * 100) for at in range(20)))
+    steps, tokens, room = steps_of(chat), sizes(chat), Room(3200, 2000)
+    assert 2500 < sum(tokens) < 3000 and not select(chat, steps, tokens, NOTHING, room, {1: 100})
+    omission = select(chat, steps, tokens, NOTHING, room, {1: 300, 7: 300})
+    assert 2000 - 150 < sum(tokens_left(chat, tokens, omission)) <= 2000
+    assert select(chat, steps, tokens, omission, room, {1: 600, 5: 9000}) == omission, "what is left out has none"
+
+
 def test_result_that_has_lost_its_middle_goes_as_any_other_once_it_is_old() -> None:
     large = (Call("a", 10, 40_000),)
     before = cut(read(CHAT, (Exchange("Read it.", (large,)),)), 4000)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from palimpsest.core.decision import Decision
-from palimpsest.domain import BlockKind, Event, Json, Query, Trim
+from palimpsest.domain import BlockKind, Candidate, Event, Json, Memory, Query, Recalled, Trim
 from palimpsest.evaluation.scripted.rules import violations
 from palimpsest.settings.policy import Policy
 
-from tests.core.driving import Client, Core, calling, prose, rules_of, tool, user
+from tests.core.driving import Client, Core, Journal, Lookup, calling, prose, rules_of, tool, user
 from tests.examples import examples
 from tests.overflowing import CHAT
 
@@ -64,6 +64,39 @@ def test_new_cut_counts_as_a_truncation_and_is_restored(core: Core) -> None:
             assert decision.lineage.event is Event.APPEND, "the client itself has changed nothing"
             query = decision.diagnosis.query
             assert query is not None and query.lost and view.trimmed_tokens > 0
+
+
+class Recalling(Journal):
+    """A journal that answers each question with a passage of its own, while it `finds` any."""
+
+    finds: bool = True
+
+    def answer(self, asked: Lookup) -> object:
+        if not isinstance(asked, Query) or not self.finds:
+            return super().answer(asked)
+        number = 10_000 + self.turns
+        memory = Memory(number, number, asked.conversation, 1, "user", prose(80, number), 1.7e9)
+        return Recalled((Candidate(memory, 1.0),), True, "found")
+
+
+@pytest.mark.parametrize("finds", [True, False])
+def test_blocks_stay_until_a_cut_brings_something_in_their_place(core: Core, finds: bool) -> None:
+    core.journal = Recalling()
+    client = Client(core)
+    for turn in range(60):
+        core.journal.finds = finds or turn < 24
+        client.ask(f"{turn}: What about {prose(60, turn)}?", prose(60, (turn, "answer")))
+    cuts = 0
+    for before, after in pairwise(core.decisions):
+        stood = {one.text for one in before.insertions}
+        stays = stood <= {one.text for one in after.insertions}
+        assert after.own_tokens + after.added.tokens < WINDOW_TOKENS
+        if after.view is not None and after.view.first_new >= 0:
+            cuts += 1
+            assert len(after.insertions) == 1 if after.block else not after.drops_blocks
+        elif before.view is not None:
+            assert stays and not after.drops_blocks
+    assert cuts > 2
 
 
 def test_what_is_left_out_may_come_back_and_what_is_seen_may_not(core: Core) -> None:

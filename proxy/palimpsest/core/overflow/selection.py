@@ -6,18 +6,19 @@ until half of the window is free. What stays: instructions, the first thing that
 wishes, the newest five steps of the model, thoughts, and whatever only the provider can read. Of a result that is
 longer than half of the window both ends stay.
 
-Where these alone are too much, they are given up in this order: thoughts, with the whole exchanges that they stand in;
-wishes; of the newest five steps all but three, and all but one. The rest is never given up.
+Where these alone are more than that half, they are given up in this order: thoughts, with the whole exchanges that they
+stand in; wishes; of the newest five steps all but three, and all but one. The rest is never given up.
 
 A cut to what just fits would be due again at the next turn, and each makes the provider read everything anew: with half
-of the window free there is one in many turns.
+of the window free there is one in many turns. So earlier blocks of memory are shed there, and only there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import inf
+from types import MappingProxyType
 
 from palimpsest.core.overflow.room import Room
 from palimpsest.core.overflow.steps import Step
@@ -28,50 +29,59 @@ from palimpsest.wire.trimming import clip_chars, stub_chars, thinks
 STUB_TOKENS = 12.0  # of the words of a stub, and of what stands around it
 CLIP_TOKENS = 40.0  # likewise, of a result that has lost its middle
 KEPT_STEPS = 5  # of the model, the newest: with fewer, agents did again what they had just done
-FEWER_STEPS = (3, 1)  # ... where these alone are longer than the window
+# How many of them stay, and whether wishes and thoughts do: one after the other, until the aim is reached.
+ATTEMPTS = (
+    (KEPT_STEPS, True, True),
+    (KEPT_STEPS, True, False),
+    (KEPT_STEPS, False, False),
+    (3, False, False),
+    (1, False, False),
+)
 WISH_ODDS = 1.5  # log-odds from which on a wish stays where it was said; weaker ones may come back in a block
 WISHES_SHARE = 0.05  # of the window, for them and what was answered to each
+NO_BLOCKS: Mapping[int, int] = MappingProxyType({})
 
 Unit = Sequence[Step]
 """Steps that are dropped together."""
 
 
-def select(chat: Chat, steps: Sequence[Step], tokens: Sequence[float], before: Omission, room: Room) -> Omission:
+def select(
+    chat: Chat,
+    steps: Sequence[Step],
+    tokens: Sequence[float],
+    before: Omission,
+    room: Room,
+    blocks: Mapping[int, int] = NO_BLOCKS,
+) -> Omission:
     """
     What to leave out.
 
     Args:
-        tokens: of each message as it would be sent, with the blocks that stand in it.
+        tokens: of each message as the client sent it.
         before: what is left out already, in whole steps; all of it stays so.
-        room: where `tokens` without that are no more than `room.most`, nothing more is left out.
+        room: where `tokens` without that, and `blocks`, are no more than `room.most`, nothing more is left out.
+        blocks: tokens of the earlier blocks, by message; a cut sheds them.
 
     Returns:
         What was left out before, and more. Where nothing helps, more than fits is left.
     """
     left = _Remainder(chat, tokens, before)
+    beside = Room(room.most - sum(size for at, size in blocks.items() if at not in before.drops), room.aim)
     newest = [at for step in steps[_kept_from(steps, KEPT_STEPS) :] for at in step.messages]
-    left.clip(newest, room.aim, room)
-    for kept, keeps_wishes, keeps_thoughts, enough in _attempts(room):
-        if left.tokens <= enough:
-            break
+    left.clip(newest, room.aim, beside)
+    if left.tokens <= beside.most:
+        return left.omission
+    for kept, keeps_wishes, keeps_thoughts in ATTEMPTS:
         stop = _kept_from(steps, kept)
         units = _units(chat, steps, stop, keeps_thoughts)
         if keeps_wishes:
             units = _beside_wishes(chat, tokens, units, WISHES_SHARE * 2 * room.aim)
         left.stub((at for step in steps[:stop] for at in step.messages), room.aim)
         left.drop(units, room.aim)
+        if left.tokens <= room.aim:
+            break
     left.clip(newest, 0, room)
     return left.omission
-
-
-def _attempts(room: Room) -> Iterator[tuple[int, bool, bool, float]]:
-    """How many steps stay, whether wishes and thoughts do, and the tokens up to which that need not be tried."""
-    soon = (room.most + room.aim) / 2  # with more left, the next cut would be due in a few turns
-    yield KEPT_STEPS, True, True, room.most
-    yield KEPT_STEPS, True, False, soon
-    yield KEPT_STEPS, False, False, soon
-    for fewer in FEWER_STEPS:
-        yield fewer, False, False, room.most
 
 
 def complete(omission: Omission, steps: Sequence[Step]) -> Omission:
