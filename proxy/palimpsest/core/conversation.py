@@ -245,7 +245,7 @@ def _overflowing(request: Request, rules: Rules, lineage: Lineage) -> Generator[
     reading, window, chat = request.reading, request.window_tokens, request.reading.chat
     if rules.policy.overflow == "forward" or stands_aside(chat):
         return None, 0
-    from palimpsest.core.overflow.selection import complete, select, tokens_left
+    from palimpsest.core.overflow.selection import carried_over, complete, select, tokens_left
     from palimpsest.core.overflow.steps import steps_of
 
     before, needed = earlier_omission(reading, lineage), _reply_reserve(request, rules)
@@ -255,7 +255,7 @@ def _overflowing(request: Request, rules: Rules, lineage: Lineage) -> Generator[
     if sum(tokens) + sum(stored.block.tokens for _, stored in blocks) <= (room.aim if before else room.most):
         return None, 0
     steps = steps_of(chat)
-    before = complete(before, steps)
+    before = carried_over(chat, steps, tokens, complete(before, steps), room)
     omission = select(chat, steps, tokens, before, room, {at: stored.block.tokens for at, stored in blocks})
     left = tokens_left(chat, tokens, omission)
     if rules.policy.overflow == "observe":

@@ -119,6 +119,26 @@ def test_edited_question_keeps_the_cut(core: Core) -> None:
     assert after.view.omission.drops == before.view.omission.drops
 
 
+@pytest.mark.parametrize("asked", [4, 8, 12, 20])
+def test_edit_above_a_cut_makes_it_anew_where_it_would_leave_too_little(core: Core, asked: int) -> None:
+    client = grown(core)
+    del client.messages[1 + 2 * asked :]
+    client.ask("Something else instead, please.")
+    edited = core.decisions[-1]
+    assert WINDOW_TOKENS / 4 < edited.own_tokens < WINDOW_TOKENS and edited.lineage.event is Event.EDIT
+    assert edited.view is None or edited.view.first_new >= 0
+    client.ask("And now?")
+    after = core.decisions[-1]
+    assert sent(after)[: len(sent(edited))] == sent(edited), "it holds for the branch"
+
+
+def test_cut_is_made_anew_where_the_window_is_found_to_be_larger(core: Core) -> None:
+    client = grown(core, 60)
+    before, core.window_tokens = core.decisions[-1].own_tokens, 4 * WINDOW_TOKENS
+    client.ask("And now?")
+    assert core.decisions[-1].own_tokens > 2 * before
+
+
 def test_old_message_that_the_client_has_reworded_leaves_no_half_behind(core: Core) -> None:
     client = Client(core)
     for turn in range(40):

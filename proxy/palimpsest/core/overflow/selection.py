@@ -84,6 +84,19 @@ def select(
     return left.omission
 
 
+def carried_over(chat: Chat, steps: Sequence[Step], tokens: Sequence[float], before: Omission, room: Room) -> Omission:
+    """
+    What an earlier cut leaves out; nothing where a new one would leave more than twice as much.
+
+    After an edit further up the newest messages, which it kept, are gone; and a window may be found to be larger.
+    """
+    left = sum(tokens_left(chat, tokens, before))
+    if not before or left * 2 >= room.most:
+        return before
+    anew = select(chat, steps, tokens, Omission(), room)
+    return before if sum(tokens_left(chat, tokens, anew)) <= left * 2 else Omission()
+
+
 def complete(omission: Omission, steps: Sequence[Step]) -> Omission:
     """The omission with all of each step that it drops anything of: a client may have changed a part of one since."""
     drops = set(omission.drops)
