@@ -430,7 +430,8 @@ class PressurePolicy(_Part):
     reply_reserve_tokens: int = Field(
         4096,
         ge=0,
-        description="Tokens kept free for the answer if the request sets no maximum, or one that would not fit anyway.",
+        description="Tokens kept free for the answer if the request sets no maximum, or one that would not fit anyway; "
+        "but no more than a quarter of the window, and with overflow: trim an eighth if the request sets no maximum.",
     )
 
 

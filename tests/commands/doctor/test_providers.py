@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from email.utils import formatdate
 
+import orjson
 import pytest
 from palimpsest.commands.doctor.finding import Finding, State
 from palimpsest.commands.doctor.providers import check_upstreams
@@ -53,6 +54,25 @@ async def test_a_key_that_is_accepted_is_told_and_not_shown() -> None:
     assert found.found.endswith("answers /v1/models with 2 models, and takes OPENAI_API_KEY")
     assert clock.state is State.OK
     assert [request.first for request in requests] == [b"GET /v1/models HTTP/1.1"] * 2
+
+
+@pytest.mark.parametrize(
+    ("listed", "fields", "warns"),
+    [
+        ([{"id": "qwen3:8b"}, {"id": "gpt-4o"}], {"overflow": "trim"}, True),
+        ([{"id": "qwen3:8b"}], {}, False),
+        ([{"id": "qwen3:8b", "max_model_len": 8192}, {"id": "gpt-4o"}], {"overflow": "trim"}, False),
+        ([{"id": "qwen3:8b"}], {"overflow": "trim", "pressure": {"window_tokens": {"qwen3*": 8192}}}, False),
+    ],
+)
+async def test_window_that_trimming_would_have_to_guess_is_warned_of(
+    listed: list[Json], fields: Json, warns: bool
+) -> None:
+    async with RawUpstream(Provider(b"200 OK", orjson.dumps({"object": "list", "data": listed}))) as upstream:
+        policy = Policy.model_validate({"upstreams": [{"url": upstream.url}], **fields})
+        found = [one for one in await check_upstreams(policy, {}, time.time) if one.check == "overflow"]
+    assert len(found) == warns and all(one.state is State.WARNING for one in found)
+    assert not warns or ("1 of 2 models" in found[0].found and "128,000" in found[0].found)
 
 
 async def test_a_list_that_everybody_may_see_says_nothing_about_a_key() -> None:

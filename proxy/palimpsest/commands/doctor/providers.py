@@ -1,5 +1,6 @@
 """
-Checks of the upstreams: whether each can be reached, accepts its credential, and agrees on the time.
+Checks of the upstreams: whether each can be reached, accepts its credential, and agrees on the time; and whether the
+windows of its models are known, where something depends on them.
 
 A list of models is asked for, once with the credential and, where that works, once without: some providers show it to
 everybody, and it then says nothing about a credential. Nothing that an upstream says is repeated.
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from importlib.util import find_spec
+from time import time
 from typing import Any
 
 import orjson
@@ -23,9 +25,11 @@ from palimpsest.commands.probe import base_url_of_client
 from palimpsest.domain import Api, RawHeaders
 from palimpsest.domain.errors import UpstreamUnreachable
 from palimpsest.domain.ports import Clock
+from palimpsest.memory.tokens.windows import Windows
 from palimpsest.settings.policy import Policy, UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough
 from palimpsest.upstream.routing import choose
+from palimpsest.wire.model_list import windows_in
 
 LIST_PATH = "/v1/models"
 TIMEOUT_SECONDS = 10.0  # a provider that needs longer for its list is not well
@@ -44,6 +48,7 @@ class ModelListAnswer:
     status: int
     models: int | None  # None: it is no list
     date: str
+    body: bytes = b""
 
 
 async def check_upstreams(policy: Policy, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
@@ -52,10 +57,14 @@ async def check_upstreams(policy: Policy, environment: Mapping[str, str], clock:
     credentials = [_credential(upstream, policy, environment) for upstream in asked]
     async with Passthrough([_plain(upstream) for upstream in asked], environment) as way:
         each = await asyncio.gather(
-            *(_examined(way, upstream, *credential) for upstream, credential in zip(asked, credentials, strict=True))
+            *(
+                _examined(way, upstream, policy, *credential)
+                for upstream, credential in zip(asked, credentials, strict=True)
+            )
         )
         now = clock()
-    findings = [finding for finding, _ in each] + [_litellm(u, environment) for u in policy.upstreams if u.litellm]
+    findings = [one for found, _ in each for one in found]
+    findings += [_litellm(u, environment) for u in policy.upstreams if u.litellm]
     return [*findings, *_never_chosen(policy.upstreams), _clock([date for _, date in each if date], now)]
 
 
@@ -76,9 +85,9 @@ def _plain(upstream: UpstreamPolicy) -> UpstreamPolicy:
 
 
 async def _examined(
-    way: Passthrough, upstream: UpstreamPolicy, variable: str, credential: RawHeaders
-) -> tuple[Finding, str]:
-    """The finding, and the date in the upstream's answer."""
+    way: Passthrough, upstream: UpstreamPolicy, policy: Policy, variable: str, credential: RawHeaders
+) -> tuple[list[Finding], str]:
+    """The findings, and the date in the upstream's answer."""
     check = f"upstream {upstream.name}"
     try:
         answer = await _ask(way, upstream, credential)
@@ -87,10 +96,25 @@ async def _examined(
         )
     except UpstreamUnreachable as error:
         reason = str(error).partition("; ")[0].partition(": ")[2]
-        return failed(
-            check, f"{upstream.url}: {reason}", "check upstreams.url, the network, and whether the server is running"
-        ), ""
-    return _finding_of(check, upstream, answer, variable, is_public), answer.date
+        advice = "check upstreams.url, the network, and whether the server is running"
+        return [failed(check, f"{upstream.url}: {reason}", advice)], ""
+    found = _finding_of(check, upstream, answer, variable, is_public)
+    return [found, *_guessed_windows(policy, upstream, answer)], answer.date
+
+
+def _guessed_windows(policy: Policy, upstream: UpstreamPolicy, answer: ModelListAnswer) -> list[Finding]:
+    """A warning where old messages are to be left out of what is too long, and how long that is nobody said."""
+    if policy.overflow != "trim" or not answer.models:
+        return []
+    listed = [one.get("id") for one in orjson.loads(answer.body)["data"] if isinstance(one, dict)]
+    known = Windows(policy.pressure.model_copy(update={"default_window_tokens": 0}), time)
+    named = windows_in(answer.body)
+    guessed = [model for model in listed if isinstance(model, str) and model not in named and not known.of("", model)]
+    if not guessed:
+        return []
+    models = f"{len(guessed)} of {answer.models} models of upstream {upstream.name}"
+    found = f"trim guesses the window of {models}: {policy.pressure.default_window_tokens:,} tokens"
+    return [warning("overflow", found, "set pressure.window_tokens to the window that the server gives them")]
 
 
 def _finding_of(
@@ -130,7 +154,7 @@ async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeader
         raise UpstreamUnreachable(f"asking upstream {upstream.name!r}: no answer in time", timed_out=True) from cause
     dates = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"date"]
     models = _models(body) if answer.status == HTTPStatus.OK else None
-    return ModelListAnswer(answer.status, models, dates[0] if dates else "")
+    return ModelListAnswer(answer.status, models, dates[0] if dates else "", body)
 
 
 def _models(body: bytes) -> int | None:
