@@ -189,6 +189,15 @@ def test_cut_gives_up_newest_steps_but_one_where_these_alone_are_more_than_its_a
     assert left <= max(2000, first_and_newest)
 
 
+def test_newest_steps_that_are_given_up_are_dropped_and_leave_no_stubs() -> None:
+    steps = tuple((Call(f"c{at}", 10, 2000),) for at in range(12))
+    chat = read(CHAT, (Exchange("Read all of them.", steps),))
+    omission = cut(chat, 3600)
+    assert not omission.clips and len(omission.drops) > 2 * (len(steps) - KEPT_STEPS)
+    assert not omission.stubs
+    assert sum(tokens_left(chat, sizes(chat), omission)) <= 1800
+
+
 def test_cut_sheds_the_blocks_that_make_it_due() -> None:
     chat = read(CHAT, tuple(Exchange(f"{at} " + "word " * 100) for at in range(20)))
     steps, tokens, room = steps_of(chat), sizes(chat), Room(3200, 2000)

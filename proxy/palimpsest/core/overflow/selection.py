@@ -76,6 +76,8 @@ def select(
         units = _units(chat, steps, stop, keeps_thoughts)
         if keeps_wishes:
             units = _beside_wishes(chat, tokens, units, WISHES_SHARE * 2 * room.aim)
+        if kept < KEPT_STEPS:  # a stub among the newest steps would be imitated
+            left.drop(units, room.aim)
         left.stub((at for step in steps[:stop] for at in step.messages), room.aim)
         left.drop(units, room.aim)
         if left.tokens <= room.aim:
