@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from os.path import commonprefix
+from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 
 import numpy as np
 
@@ -117,13 +117,18 @@ def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, 
     is_request = table.users & ~table.wishes if colon else _requests(table)
     is_of_it = eligible & is_request & (_held(table, asked, opening) == len(opening))
     read = texts_of(texts, table, np.flatnonzero(is_of_it)[-MOST_COPIES:])
-    shared = sorted((len(commonprefix([words(text), said])) for text in read.values()), reverse=True)
+    shared = sorted((_begins_alike(words(text), said) for text in read.values()), reverse=True)
     length = shared[LEAST_OF_TEMPLATE - 1] if len(shared) >= LEAST_OF_TEMPLATE else 0
     material = {*query_terms(" ".join(said[length:]))} - {*query_terms(" ".join(said[:length]))}
     if length < least or not material:
         return eligible
     kept: Bools = eligible & ~(is_of_it & (_held(table, asked, material & asked.found.keys()) == 0))
     return kept
+
+
+def _begins_alike(text: Sequence[str], request: Sequence[str]) -> int:
+    """How many words two texts have in common before the first that differs."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, request, strict=False)))
 
 
 def _requests(table: PassageTable) -> Bools:
