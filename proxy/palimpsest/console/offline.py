@@ -270,6 +270,8 @@ async def opened(
         make_folder(policy.data)
     commands = Commands(policy, assistance, asks_models, keeps_to_secret)
     try:
+        if is_new:
+            commands.secret()  # before the database is made: beside one, no secret is
         if not is_new and not _is_there(commands.database, policy.data):
             raise MemoryFault(f"opening the archive: {NOTHING_YET.format(commands.database.place)}")
         await commands.database.open()

@@ -11,6 +11,7 @@ import pytest
 from palimpsest.commands.doctor import disk
 from palimpsest.commands.doctor.finding import State
 from palimpsest.settings.policy import Policy
+from palimpsest.store.engine.secret_mark import SecretMark
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.secret import load_secret
 
@@ -84,7 +85,7 @@ def test_a_secret_that_others_may_read_or_that_is_too_short_fails(data: Path) ->
 
 
 async def test_a_database_without_its_secret_fails(data: Path) -> None:
-    database = Database(data / "palimpsest.db")
+    database = Database(data / "palimpsest.db", mark=SecretMark(lambda: b"another secret"))
     await database.open()
     await database.close()
     found = disk.check_secret(data, {})

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from palimpsest.domain.errors import PolicyError
+from palimpsest.store.engine.secret_mark import SecretMark
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.secret import load_secret
 
 
@@ -16,8 +18,10 @@ def test_the_secret_survives_a_restart_and_only_its_owner_may_read_it(tmp_path: 
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
 
 
-def test_no_secret_is_made_beside_a_database_that_was_written_with_another_one(tmp_path: Path) -> None:
-    (tmp_path / "palimpsest.db").touch()
+async def test_no_secret_is_made_beside_a_database_that_was_written_with_another_one(tmp_path: Path) -> None:
+    database = Database(tmp_path / "palimpsest.db", mark=SecretMark(lambda: b"another secret"))
+    await database.open()
+    await database.close()
     with pytest.raises(PolicyError, match="restore it from a backup, or set PALIMPSEST_SECRET"):
         load_secret(tmp_path, {})
     assert not (tmp_path / "secret").exists() and load_secret(tmp_path, {"PALIMPSEST_SECRET": "0123456789abcdef"})

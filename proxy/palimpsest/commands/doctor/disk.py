@@ -13,10 +13,10 @@ from tempfile import TemporaryFile
 from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, warning
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.settings.policy import Policy
-from palimpsest.store.data_dir import DATABASE_FILE, FOLDER_MODE, refuse_network_file_system
+from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
 from palimpsest.store.engine.engines import engine_of
 from palimpsest.store.engine.room import store_size
-from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, load_secret
+from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, is_missing, load_secret
 from palimpsest.store.operation.switches import EVERYBODY, switched_off
 from palimpsest.store.schema import VERSION
 from palimpsest.store.turns.stats import count
@@ -65,7 +65,7 @@ def check_free_space(data: Path) -> Finding:
 def check_secret(data: Path, environment: Mapping[str, str]) -> Finding:
     """Whether the secret is there that keys all stored hashes."""
     file, check = data / FILE_NAME, "secret"
-    if not (environment.get(SECRET_ENV) or file.exists() or (data / DATABASE_FILE).exists()):
+    if not (environment.get(SECRET_ENV) or file.exists() or is_missing(data)):
         return ok(check, "does not exist yet; the first start creates it")
     try:
         load_secret(data, environment)

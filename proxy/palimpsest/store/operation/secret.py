@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import sqlite3
 import stat
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from palimpsest.domain.errors import PolicyError
@@ -42,9 +44,9 @@ def load_secret(data: Path, environment: Mapping[str, str]) -> bytes:
         return given.encode()
     file = data / FILE_NAME
     try:
-        has_database = (data / DATABASE_FILE).exists()  # before the file: another worker makes that first
+        had_another = is_missing(data)
         if not file.exists():
-            if has_database:
+            if had_another:
                 raise PolicyError(
                     f"{file}: is missing, and with a new one nothing in {DATABASE_FILE} is found; restore it from a "
                     f"backup, or set {SECRET_ENV}; where it is lost, palimpsest export still reads the database"
@@ -53,6 +55,17 @@ def load_secret(data: Path, environment: Mapping[str, str]) -> bytes:
         return _read(file)
     except OSError as cause:
         raise PolicyError(f"{file}: cannot be used: {cause.strerror}; or set {SECRET_ENV}") from cause
+
+
+def is_missing(data: Path) -> bool:
+    """Whether the file is not there, and the database beside it was written with what it held."""
+    if (data / FILE_NAME).exists() or not (data / DATABASE_FILE).exists():
+        return False
+    try:
+        with closing(sqlite3.connect(data / DATABASE_FILE)) as database:
+            return database.execute("SELECT 1 FROM secret_mark").fetchone() is not None
+    except sqlite3.Error:  # it is being made, or is none: who opens it says so
+        return False
 
 
 def keep_secret(data: Path, secret: bytes) -> None:
