@@ -40,6 +40,7 @@ async def test_a_fact_is_told_shown_and_listed(house: House) -> None:
     assert await house.get("facts?user=ann&category=setting&subject=pro*&matching=port*54") == {
         "facts": [fact],
         "next": None,
+        "are_kept": True,
     }
     assert await listed(house, "user=bob") == [] == await listed(house, "category=note")
 

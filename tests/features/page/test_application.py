@@ -74,11 +74,45 @@ async def test_archived_text_is_shown_as_text(home: House, inhabited: Database) 
 
 
 async def test_who_may_not_ask_the_api_sees_the_form_to_sign_in(house: House) -> None:
-    for path in ("", "conversations", "turns/turn-1", "live"):
+    for path in ("", "conversations", "turns/turn-1", "live", "forget"):
         status, text = await house.ask(f"/memory/{path}", {"host": "proxy.example"})
         assert status == 401
         assert "first in" not in text
         assert 'name="secret"' in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ("/memory/turns/turn-1?tenant=a", "/memory/turns/turn-1?tenant=a"),
+        ("", "/memory/"),
+        ("https://elsewhere.example/memory/", "/memory/"),
+        ("//elsewhere.example/memory/", "/memory/"),
+        ("/memory/\\elsewhere.example", "/memory/"),
+    ],
+)
+async def test_who_signs_in_goes_on_to_the_page_that_was_asked_for_and_to_no_other_host(
+    house: House, asked: str, shown: str
+) -> None:
+    host = {"host": "proxy.example", "sec-fetch-site": "same-origin"}
+    if asked.startswith("/memory/turns"):
+        form = f'name="back" value="{asked}"'
+        assert form in (await house.ask(asked, host))[1]
+        assert form in (await post(house, "sign-in", {"secret": "no", "back": asked}, host))[1]
+    assert (await post(house, "sign-in", {"secret": "t0ken", "back": asked}, host))[0] == 303
+    assert house.headers[b"location"].decode() == shown
+
+
+async def test_who_reads_one_tenant_is_not_led_to_the_policy(house: House) -> None:
+    host = {"host": "proxy.example", "sec-fetch-site": "same-origin"}
+    for secret, is_led in (("acme-key", False), ("t0ken", True)):
+        await post(house, "sign-in", {"secret": secret}, host)
+        session = host | {"cookie": house.headers[b"set-cookie"].decode().partition(";")[0]}
+        assert ("/memory/policy" in (await house.ask("/memory/conversations", session))[1]) is is_led
+
+
+async def test_where_facts_are_off_the_page_says_so(home: House) -> None:
+    assert "Facts are off" in (await home.ask("/memory/facts", LOCAL))[1]
 
 
 async def test_a_session_opens_what_its_key_opens_and_ends_when_it_is_ended(house: House) -> None:

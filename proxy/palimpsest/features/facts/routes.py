@@ -85,6 +85,7 @@ class FactPage:
 
     facts: list[FactShown]
     next: NextCursor
+    are_kept: Annotated[bool, Field(description="Whether facts are stored at all (`facts.policy`).")]
 
 
 @frozen
@@ -121,7 +122,7 @@ class FactRoutes(Routes):
         found = await self._facts.list_facts(filter_of(asked), asked.limit + 1, (after_us, after_id))
         page = found[: asked.limit]
         behind = place_of(page[-1]) if len(found) > len(page) else (0, 0)
-        return FactPage([json_value(fact) for fact in page], cursor_to(LIST, *behind))
+        return FactPage([json_value(fact) for fact in page], cursor_to(LIST, *behind), self._facts.are_kept)
 
     @operation("POST /facts", "Add a fact", status=201)
     async def add(self, call: Call[NewFact]) -> FactShown:

@@ -87,6 +87,10 @@ class Facts:
         facts = await self._database.ask(look, whose.tenant)
         return (facts if glob else _by_shared_words(facts, pattern))[:limit]
 
+    @property
+    def are_kept(self) -> bool:
+        return self._policy().facts.is_on
+
     async def add(self, fact: Fact) -> Fact:
         """
         Store what a program adds, with an id and the time; a value that the same slot had before is superseded.
@@ -94,7 +98,7 @@ class Facts:
         Raises:
             PolicyError: it is too long or empty, over already, or no facts are kept.
         """
-        if not self._policy().facts.is_on:
+        if not self.are_kept:
             raise PolicyError(OFF)
         added = await self._read(fact)
         key_of = partial(tenant_key, self._secret)

@@ -190,13 +190,15 @@ class PageApplication:
     async def _sign_in(self, reader: Reader) -> Response:
         request = reader.request
         if request.method == "GET":
-            return self._render(reader, "sign_in.html", {"text": SIGN_IN})
+            return self._render(reader, "sign_in.html", {"text": SIGN_IN, "back": ""})
         if not _is_own_form(request):
             return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
-        session = self._sessions.begin((await _form(request)).get("secret", "").strip())
+        form = await _form(request)
+        back = form.get("back", "")
+        session = self._sessions.begin(form.get("secret", "").strip())
         if not session:
-            return self._render(reader, "sign_in.html", {"text": WRONG_SECRET}, 401)
-        response = RedirectResponse(f"{ROOT}/", 303)
+            return self._render(reader, "sign_in.html", {"text": WRONG_SECRET, "back": back}, 401)
+        response = RedirectResponse(_own_page(back), 303)
         is_secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
         response.set_cookie(
             COOKIE,
@@ -235,13 +237,16 @@ class PageApplication:
 
     def _failed(self, reader: Reader, answer: Answer) -> Response:
         if answer.status == 401 or (answer.status == 403 and not reader.caller):
-            return self._render(reader, "sign_in.html", {"text": SIGN_IN}, 401)
+            asked = reader.request.url
+            back = asked.path + (asked.query and f"?{asked.query}") if reader.request.method == "GET" else ""
+            return self._render(reader, "sign_in.html", {"text": SIGN_IN, "back": back}, 401)
         return self._render(reader, "message.html", {"text": answer.error}, answer.status)
 
     def _render(self, reader: Reader, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
         """Render a template as an HTML page."""
         query = _Query((name, value) for name, value in reader.request.query_params.items() if name != "format")
         always = {"path": reader.request.url.path, "query": query, "is_signed_in": reader.caller is not None}
+        always["is_operator"] = reader.caller is None or not reader.caller.tenant
         text = self._templates.get_template(template).render(always | {"now": datetime.now(UTC)} | dict(values))
         return Response(text, status, HEADERS, "text/html")
 

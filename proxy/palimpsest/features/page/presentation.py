@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from palimpsest.core.recall.trail import required
 from palimpsest.domain import Event, Rebuild
 
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -81,5 +82,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "combined": combined,
     "size": size,
     "tokens": tokens,
+    "required": required,
 }
 COMPACTIONS = frozenset(event.value for event in Event if event.is_compaction)

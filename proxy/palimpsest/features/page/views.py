@@ -114,7 +114,7 @@ VIEWS = (
     ),
     View("/policy", "policy.html", (Source("policy", "/policy"),)),
     View("/health", "health.html", (Source("health", "/health"), Source("stats", "/stats", is_optional=True))),
-    View("/forget", "forget.html", ()),
+    View("/forget", "forget.html", (Source("tenants", "/tenants"),)),
 )
 
 ACTIONS = (
