@@ -38,6 +38,9 @@ def test_a_backup_of_a_running_proxy_is_restored_to_an_empty_folder_and_to_no_ot
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith(f"{file}: ") and " MB, opened and found intact\n" in done.stdout
         assert words(done.stdout)[1:] == ["conversations 1", "turns 1", "messages 2"]
+        assert "that is a backup: palimpsest restore" in palimpsest("import", str(file), "--data", f"{new}er").stderr
+        nowhere = palimpsest("backup", str(tmp_path / "no" / "b.tar"), "--data", str(own_proxy.data))
+        assert f"writing {tmp_path}/no/b.tar: there is no folder {tmp_path}/no" in nowhere.stderr
         again = palimpsest(*backup)
         assert (again.returncode, again.stdout) == (1, "")
         assert again.stderr == f"palimpsest: writing {file}: it exists already; choose another name\n"

@@ -60,6 +60,8 @@ def files(tmp_path: Path) -> Path:
 def test_an_export_goes_to_standard_output_or_to_a_file_of_its_owner(data: Path, tmp_path: Path) -> None:
     shown = palimpsest("export", "--data", str(data))
     assert (shown.returncode, shown.stderr) == (0, "2 turns exported\n")
+    assert palimpsest("export", "--data", str(data), "--output", "-").stdout == shown.stdout
+    assert not Path("-").exists()
     file = tmp_path / "out.jsonl.gz"
     done = palimpsest("export", "--data", str(data), "--output", str(file))
     assert (done.returncode, done.stdout) == (0, "")

@@ -66,6 +66,8 @@ def back_up(
         raise MemoryFault(f"backing up {database}: it does not exist yet; --data names another folder")
     if target.exists():
         raise MemoryFault(f"writing {target}: it exists already; choose another name")
+    if not target.parent.is_dir():
+        raise MemoryFault(f"writing {target}: there is no folder {target.parent}; make it, or choose another name")
     secret = load_secret(data, environment)
     holds_secret = with_secret and not environment.get(SECRET_ENV)
     part, made_at = target.with_name(f"{target.name}.{os.getpid()}.part"), clock()

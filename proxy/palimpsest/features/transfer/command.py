@@ -36,7 +36,7 @@ def add_commands(command: Command) -> None:
     _owner_flags(export, "only")
     export.add_argument("--conversation", default="", metavar="ID", help="only this one (x-palimpsest-conversation)")
     export.add_argument(
-        "--output", type=Path, metavar="FILE", help="default: standard output; .gz and .zst are compressed"
+        "--output", type=Path, metavar="FILE", help="default, and -: standard output; .gz and .zst are compressed"
     )
     policy_flags(export)
 
@@ -62,12 +62,13 @@ def _export(given: argparse.Namespace) -> int:
     from palimpsest.features.transfer.lines import export
     from palimpsest.store.turns.transcript import Selection
 
+    output = None if given.output == Path("-") else given.output
     selection = Selection(given.tenant, given.conversation, given.user, given.scope)
 
     async def write(archive: Commands) -> Counter[bytes]:
         """Write the export, and count its lines by kind."""
         kinds = Counter[bytes]()  # lines, by the name of their first field
-        with _written_file(given.output) as (stream, name), faults(OSError, f"writing {name}"):
+        with _written_file(output) as (stream, name), faults(OSError, f"writing {name}"):
             async for lines in export(archive.database, selection, lambda tenant: tenant_key(archive.secret(), tenant)):
                 kinds.update(line.split(b'"', 2)[1] for line in lines.splitlines())
                 stream.write(lines)
@@ -79,7 +80,7 @@ def _export(given: argparse.Namespace) -> int:
     kinds = offline.run(quiet_policy(given), write, keeps_to_secret=False)
     aside = terminal.console(is_aside=True)
     facts_text = f" and {kinds[b'fact']:,} added facts" if kinds[b"fact"] else ""
-    aside.print(f"{kinds[b'turn']:,} turns{facts_text} exported" + (f" to {given.output}" if given.output else ""))
+    aside.print(f"{kinds[b'turn']:,} turns{facts_text} exported" + (f" to {output}" if output else ""))
     return DONE
 
 

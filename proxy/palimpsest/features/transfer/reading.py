@@ -18,6 +18,7 @@ from palimpsest.domain import Fact
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.portable_turn import ForgottenFact, PortableTurn
 from palimpsest.features.transfer import claude_account, claude_code, codex, lines, openai_account
+from palimpsest.features.transfer.backup_file import MANIFEST
 from palimpsest.features.transfer.files import UNREADABLE, File, files_in
 from palimpsest.features.transfer.trees import Tree, turns_of
 from palimpsest.wire.values import loads
@@ -60,6 +61,9 @@ def _turns(file: File, stream: BinaryIO, found: ReadResult) -> Iterator[Portable
     """The turns of a file; its first bytes decide the format."""
     with file.open() as glance:  # an account's export may be one line of some hundred megabytes
         start = glance.read(GLANCE_BYTES).lstrip(BLANK)
+    if start.startswith(MANIFEST.encode() + b"\0"):  # the first member of a tar archive
+        found.wrong(file.name, "that is a backup: palimpsest restore puts it in place")
+        return
     if start.startswith(b"["):
         yield from _conversations(file, stream, found)
         return
