@@ -6,8 +6,9 @@ until half of the window is free. What stays: instructions, the first thing that
 wishes, the newest five steps of the model, thoughts, and whatever only the provider can read. Of a result that is
 longer than half of the window both ends stay.
 
-Where these alone are more than that half, they are given up in this order: thoughts, with the whole exchanges that they
-stand in; wishes; of the newest five steps all but three, and all but one. The rest is never given up.
+Where these alone leave so little room that the next cut would be due in a few turns, they are given up in this order:
+thoughts, with the whole exchanges that they stand in; wishes; of the newest five steps all but three, and all but one.
+The rest is never given up.
 
 A cut to what just fits would be due again at the next turn, and each makes the provider read everything anew: with half
 of the window free there is one in many turns. So earlier blocks of memory are shed there, and only there.
@@ -29,7 +30,7 @@ from palimpsest.wire.trimming import clip_chars, stub_chars, thinks
 STUB_TOKENS = 12.0  # of the words of a stub, and of what stands around it
 CLIP_TOKENS = 40.0  # likewise, of a result that has lost its middle
 KEPT_STEPS = 5  # of the model, the newest: with fewer, agents did again what they had just done
-# How many of them stay, and whether wishes and thoughts do: one after the other, until the aim is reached.
+# How many of them stay, and whether wishes and thoughts do: one after the other, until the cut lasts.
 ATTEMPTS = (
     (KEPT_STEPS, True, True),
     (KEPT_STEPS, True, False),
@@ -80,7 +81,7 @@ def select(
             left.drop(units, room.aim)
         left.stub((at for step in steps[:stop] for at in step.messages), room.aim)
         left.drop(units, room.aim)
-        if left.tokens <= room.aim:
+        if left.tokens <= (room.most + room.aim) / 2:  # with more left, the next cut would be due in a few turns
             break
     left.clip(newest, 0, room)
     return left.omission
