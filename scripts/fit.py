@@ -210,7 +210,7 @@ async def chat(store_of: Opener, file: Path, answers: list[str]) -> AsyncIterato
 
 
 async def questions(store_of: Opener, file: Path) -> AsyncIterator[Row]:
-    conversations = read(file)
+    conversations, group = read(file), f"{file.parent.name}/{file.stem}"  # data sets have files of one name
     for conversation in conversations:
         async with store_of() as store:
             await store.write([conversation])
@@ -219,7 +219,7 @@ async def questions(store_of: Opener, file: Path) -> AsyncIterator[Row]:
                 for question in asker.questions if is_own else asker.questions[::FOREIGN_EVERY]:
                     gold = set(conversation.gold(question)) if is_own else set()
                     kind = question.category if is_own else "foreign"
-                    for row in await ask(store, file.stem, kind, conversation, question.text, None, gold):
+                    for row in await ask(store, group, kind, conversation, question.text, None, gold):
                         yield row
 
 
