@@ -45,13 +45,13 @@ async def looked(given: Given) -> tuple[TooLong | None, int, bytes]:
 
 async def test_error_in_pieces_is_read_to_its_end() -> None:
     pieces = [REFUSAL[:9], REFUSAL[9:]]
-    assert await looked(Given(400, pieces)) == (TooLong(2048), 2, REFUSAL)
+    assert await looked(Given(400, pieces)) == (TooLong(2048, prompt_tokens=2345), 2, REFUSAL)
 
 
 async def test_compressed_error_is_read() -> None:
     packed = gzip.compress(REFUSAL)
     given = Given(400, [packed[:20], packed[20:]], [(b"content-encoding", b"gzip")])
-    assert await looked(given) == (TooLong(2048), 2, packed)
+    assert await looked(given) == (TooLong(2048, prompt_tokens=2345), 2, packed)
 
 
 async def test_error_is_read_up_to_a_bound() -> None:
@@ -67,7 +67,7 @@ async def test_nothing_is_held_of_an_answer_that_can_be_no_refusal(status: int) 
 
 
 async def test_error_under_a_status_of_success_is_noticed() -> None:
-    assert await looked(Given(200, [b"  ", REFUSAL])) == (TooLong(2048), 2, b"  " + REFUSAL)
+    assert await looked(Given(200, [b"  ", REFUSAL])) == (TooLong(2048, prompt_tokens=2345), 2, b"  " + REFUSAL)
 
 
 async def test_stream_is_held_until_the_model_says_something() -> None:

@@ -214,9 +214,11 @@ def _shares_branch(history: Sequence[Message], head: Head, kept: Sequence[int], 
     """
     Whether the request contains something said in this branch, not only what its siblings share.
 
-    An answer to another question proves nothing: models open many conversations with the same words. A call that is
-    only numbered, and its result, may stand in other conversations, too: beside an answer that leads here they count.
+    An answer to another question proves nothing: models open many conversations with the same words. But the newest
+    one of several may stand behind a summary. A call that is only numbered, and its result, may stand in other
+    conversations, too: beside an answer that leads here they count.
     """
+    answers = [index for index, flags in enumerate(head.flags) if flags & HeadFlag.OURS]
     linked = {link.kind for link in links if link.conversation == head.conversation}
     said, is_answered = HeadFlag.OURS | HeadFlag.TOOL, LinkKind.ANSWER in linked
     is_asked, is_known, before = True, False, ""  # no question is left in front, or one of this branch is
@@ -224,7 +226,12 @@ def _shares_branch(history: Sequence[Message], head: Head, kept: Sequence[int], 
         if message.role == "user":
             is_known |= index >= 0 and bool(head.flags[index] & HeadFlag.LONG)
             is_asked = is_known or index >= 0 or (is_asked and before == "user")
-        elif is_asked and index >= 0 and head.flags[index] & said and (is_answered or not _is_numbered(message)):
+        elif (
+            (is_asked or index in answers[1:][-1:])
+            and index >= 0
+            and head.flags[index] & said
+            and (is_answered or not _is_numbered(message))
+        ):
             return True
         before = message.role
     # an answer that the client re-sends in its own words still leads here by its tool calls, or by its echo
