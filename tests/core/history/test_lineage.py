@@ -307,6 +307,17 @@ def test_answer_alone_leads_nowhere_where_every_question_is_another_one(other: C
     assert Client(other.core, [system("Hi."), *front, *asked]).ask("With what?").event is Event.START
 
 
+@pytest.mark.parametrize("kept", [None, -2], ids=["all", "last exchange"])
+def test_question_that_was_sent_with_more_around_it_and_is_kept_without_that_goes_on(client: Client, kept: int | None):
+    homes = set()
+    for turn in range(4):
+        question = prose(20, ("question", turn))
+        homes.add(client.ask(f"Answer by this context:\n{prose(40, ('context', turn))}\n{question}").conversation)
+        client.messages[-2] = user(question)
+        client.messages[1:] = client.messages[1:][kept:]
+    assert len(homes) == 1
+
+
 # --- edits of a compacted history ------------------------------------------------------------------
 
 

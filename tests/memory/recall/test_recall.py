@@ -950,6 +950,17 @@ async def test_of_requests_of_one_template_only_those_come_that_share_more_than_
     assert texts(await recall.recall(ask("Proofread this sentence: My uncle sings.", lost), 10)) == []
 
 
+async def test_what_was_noted_under_a_title_comes_to_a_question_under_it(recall: Recall, past: Past) -> None:
+    notes = [
+        f"Trip to Lisbon: {note}." for note in ("the hotel is Casa Azul", "the flight leaves at 7:15", "Clara pays")
+    ]
+    lost = frozenset(await past.say(*chain.from_iterable((one, "Noted.") for one in notes)))
+    await past.index()
+    await past.mark_users()
+    found = texts(await recall.recall(ask("Trip to Lisbon: where do we sleep?", lost, least_help=LEAST_HELP), 10))
+    assert notes[0] in found
+
+
 async def test_what_a_user_forbade_or_told_comes_to_a_request_for_it_or_a_search_with_the_same_words(
     recall: Recall, past: Past
 ) -> None:

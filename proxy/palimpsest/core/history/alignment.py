@@ -214,24 +214,24 @@ def _shares_branch(history: Sequence[Message], head: Head, kept: Sequence[int], 
     """
     Whether the request contains something said in this branch, not only what its siblings share.
 
-    An answer to another question proves nothing: models open many conversations with the same words. But the newest
-    one of several may stand behind a summary. A call that is only numbered, and its result, may stand in other
+    Models open many conversations with the same words: an answer counts behind a question of this branch, or behind
+    none. Where no other conversation was given one of the answers, and the newest is there, they count behind any
+    question: clients change what they send again. A call that is only numbered, and its result, may stand in other
     conversations, too: beside an answer that leads here they count.
     """
-    answers = [index for index, flags in enumerate(head.flags) if flags & HeadFlag.OURS]
     linked = {link.kind for link in links if link.conversation == head.conversation}
+    given: dict[int, set[str]] = {}  # answers, by fingerprint, and the conversations that they lead to
+    for link in links:
+        if link.kind is LinkKind.ANSWER:
+            given.setdefault(link.fingerprint, set()).add(link.conversation)
     said, is_answered = HeadFlag.OURS | HeadFlag.TOOL, LinkKind.ANSWER in linked
-    is_asked, is_known, before = True, False, ""  # no question is left in front, or one of this branch is
+    newest = max((index for index, flags in enumerate(head.flags) if flags & HeadFlag.OURS), default=-1)
+    is_its_own = {head.conversation} in given.values() and newest >= 0 and newest in kept
+    counts, before = True, ""  # an answer at this place
     for message, index in zip(history, kept, strict=True):
         if message.role == "user":
-            is_known |= index >= 0 and bool(head.flags[index] & HeadFlag.LONG)
-            is_asked = is_known or index >= 0 or (is_asked and before == "user")
-        elif (
-            (is_asked or index in answers[1:][-1:])
-            and index >= 0
-            and head.flags[index] & said
-            and (is_answered or not _is_numbered(message))
-        ):
+            counts = is_its_own or index >= 0 or (counts and before == "user")
+        elif counts and index >= 0 and head.flags[index] & said and (is_answered or not _is_numbered(message)):
             return True
         before = message.role
     # an answer that the client re-sends in its own words still leads here by its tool calls, or by its echo

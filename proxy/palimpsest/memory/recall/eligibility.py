@@ -29,6 +29,8 @@ LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conv
 REPEAT_SECONDS = 3600.0  # within which a message that is sent again is another attempt at its answer
 MOST_COPIES = 16  # of a request, whose texts are read
 TEMPLATE_WORDS, LEAST_OF_TEMPLATE = 3, 3  # that open so many requests alike: "Proofread this sentence: ..."
+TEMPLATE_TERMS = 2  # in its words: "can you help me" has one, and opens anything
+MOST_OF_TEMPLATE = 200  # requests, the newest, whose texts are read: older ones of a program are less near
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 
 
@@ -103,26 +105,31 @@ def without_copies(texts: PassageTexts, table: PassageTable, eligible: Bools, as
 
 def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
     """
-    The eligible passages without requests of the same template that have no other word of this one.
+    The eligible passages without requests that begin as this one does and have no other word in common with it.
 
-    Programs ask in one wording for ever other material, and some people do: what is near for the wording tells nothing.
-    What stands behind a colon may tell something by itself: "Proofread this sentence: The office is in Lisbon."
+    Programs ask in one wording for ever new material, and some people do: what is near for the wording tells nothing.
+    Material behind a colon may look like a statement: "Proofread this sentence: The office is in Lisbon." But who asks
+    a question behind one ("Trip to Lisbon: where do we sleep?") looks for what was noted under the same title.
     """
     said = words(asked.text)
     opening = {*query_terms(" ".join(said[:TEMPLATE_WORDS]))}
-    if not opening or not opening <= asked.found.keys():
-        return eligible
     before, colon, _ = asked.text.partition(":")
+    if not opening or not opening <= asked.found.keys() or (colon and has_question(asked.text)):
+        return eligible
     least = max(TEMPLATE_WORDS, len(words(before)) if colon else 0)
     is_request = table.users & ~table.wishes if colon else _requests(table)
-    is_of_it = eligible & is_request & (_held(table, asked, opening) == len(opening))
-    read = texts_of(texts, table, np.flatnonzero(is_of_it)[-MOST_COPIES:])
-    shared = sorted((_begins_alike(words(text), said) for text in read.values()), reverse=True)
-    length = shared[LEAST_OF_TEMPLATE - 1] if len(shared) >= LEAST_OF_TEMPLATE else 0
-    material = {*query_terms(" ".join(said[length:]))} - {*query_terms(" ".join(said[:length]))}
-    if length < least or not material:
+    rows = np.flatnonzero(eligible & is_request & (_held(table, asked, opening) == len(opening)))
+    alike = {
+        row: _begins_alike(words(text), said) for row, text in texts_of(texts, table, rows[-MOST_OF_TEMPLATE:]).items()
+    }
+    length = sorted((0,) * LEAST_OF_TEMPLATE + (*alike.values(),))[-LEAST_OF_TEMPLATE]
+    template = {*query_terms(" ".join(said[:length]))}
+    material = {*query_terms(" ".join(said[length:]))} - template
+    if length < least or len(template) < (1 if colon else TEMPLATE_TERMS) or not material:
         return eligible
-    kept: Bools = eligible & ~(is_of_it & (_held(table, asked, material & asked.found.keys()) == 0))
+    shares = _held(table, asked, material & asked.found.keys()) > 0
+    kept = eligible.copy()
+    kept[[row for row, count in alike.items() if count >= length and not shares[row]]] = False
     return kept
 
 
