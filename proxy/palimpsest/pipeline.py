@@ -548,6 +548,7 @@ class Pipeline:
                 if not isinstance(read, UntouchedRequest):
                     asked, _ = self._request(read, arrival, tuple(items.blocks) if items else ())
                     model = asked.reading.chat.model
+                    asked = replace(asked, speaker=replace(asked.speaker, is_anybody=True))
                     decision = await self._decider.decide_bare(asked, math.inf)
                     if isinstance(decision, Decision) and decision.view is not None:
                         body = decision.sent.chat.body

@@ -165,7 +165,8 @@ def test_cut_is_the_same_after_a_restart_and_for_counting(
     upstream.script = strict(path)
     settings = TRIM if is_learnt else TRIM | {"pressure": {"window_tokens": {"local-*": WINDOW_TOKENS}}}
     with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
-        talk = Talk(proxy, path, key)
+        named = {"metadata": {"user_id": "ann"}} if path == MESSAGES and is_learnt else {}
+        talk = Talk(proxy, path, key, **named)
         while True:
             answered = talk.say(f"{len(talk.history)}: which crates are there? {WORDS * 3}")
             before = upstream.received[-1].json
@@ -181,6 +182,7 @@ def test_cut_is_the_same_after_a_restart_and_for_counting(
         refused = [got for got in upstream.received if prompt_tokens(got.json) > WINDOW_TOKENS]
         assert len(refused) == is_learnt, "the window is told once, and known after the restart"
         if path == MESSAGES:
+            talk.extra = {}  # what is only counted has no place for a user
             counted = talk.send(f"{path}/count_tokens")
             got = upstream.received[-1].json[listed]
             assert counted.status == 200 and STUB in str(got)

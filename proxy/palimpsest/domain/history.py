@@ -66,6 +66,7 @@ class Speaker:
     is_read_only: bool = False  # its key changes nothing
     is_of_users: bool = False  # its key is for some users: what others said, or nobody by name, is closed to it
     is_of_scopes: bool = False  # the same of projects
+    is_anybody: bool = False  # its request is only counted, and names no user where the wire has no place for one
 
     @property
     def names_conversation(self) -> bool:
@@ -163,13 +164,13 @@ class Clues:
     """
     What to look up for one request: fingerprints by kind, all inside one tenant.
 
-    Conversations of other users than `user` are left out, whether it is named or not: two people may send the same
-    words. Those of nobody are left out only where `is_of_users` says so.
+    Conversations of other users than `user` are left out, whether that is named or "": two people may send the same
+    words. None leaves out none. Those of nobody are left out only where `is_of_users` says so.
     """
 
     tenant: str
     prints: Mapping[LinkKind, Sequence[int]]
-    user: str = ""
+    user: str | None = ""
     is_of_users: bool = False
     scope: str | None = None  # the only project whose conversations are meant; None: all
 

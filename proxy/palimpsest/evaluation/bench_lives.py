@@ -178,7 +178,7 @@ async def live(proxy: RunningProxy, name: str, sessions: Sequence[Session], char
                     messages = [{"role": "user", "content": SUMMARY.format(text=turn)}]
                     continue
                 messages.append({"role": "user", "content": turn.user})
-                own = "\n".join(map(str, messages)).replace("\\n", "\n")
+                own = "\n".join(map(_text, messages))
                 unseen = [text for text in said if text not in own]
                 first, *others = turn.replies(f"{number}-{len(messages)}")
                 got = await proxy.send([*start, *messages], first, **named)
@@ -223,6 +223,12 @@ def report(lives: Sequence[Life], show: bool) -> Report:
         for life in lives
     }
     return Report("lives: what months of one person's work need of each other", data, tables)
+
+
+def _text(message: Json) -> str:
+    """What a message says or calls."""
+    calls = (call["function"]["arguments"] for call in message.get("tool_calls", ()))
+    return "\n".join((message["content"] or "", *calls))
 
 
 def _called(call: ToolCall) -> Json:

@@ -61,7 +61,7 @@ FROM owner INNER JOIN asked ON true
 INNER JOIN link ON link.tenant = owner.id AND link.fingerprint = asked.fingerprint AND link.conversation >= asked.since
 INNER JOIN turn ON turn.id = link.turn
 INNER JOIN conversation ON conversation.id = link.conversation
-    AND (conversation.user_id = ?4 OR ?5 = 0 AND conversation.user_id = '')
+    AND (CAST(?4 AS TEXT) IS NULL OR conversation.user_id = ?4 OR ?5 = 0 AND conversation.user_id = '')
     AND (CAST(?6 AS TEXT) IS NULL OR conversation.scope = ?6)
 GROUP BY link.kind, link.fingerprint, conversation.id, conversation.public, turn.role
 """

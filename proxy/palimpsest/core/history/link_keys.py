@@ -240,7 +240,8 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
 def _clues(wanted: Mapping[LinkKind, Sequence[int]], speaker: Speaker) -> Clues:
     """Clues, limited to conversations that the speaker may continue."""
     scope = speaker.scope if speaker.is_of_scopes else None
-    return Clues(speaker.tenant, wanted, speaker.user, speaker.is_of_users, scope)
+    user = None if speaker.is_anybody and not (speaker.user or speaker.is_of_users) else speaker.user
+    return Clues(speaker.tenant, wanted, user, speaker.is_of_users, scope)
 
 
 def _is_settled(chat: Chat, lineage: Lineage) -> bool:
