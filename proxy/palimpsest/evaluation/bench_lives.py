@@ -7,8 +7,8 @@ earlier sessions or of what was compacted (words, divided by ` ; `), `T:` a tool
 its result, `A:` the answer; `!compact` and a text: the client replaces the session so far by this summary. `\n` is a
 new line. A need is met where all its words reach the model.
 
-Beside it stand the newest texts that are not visible, and what BM25 finds of them, in each request. The index is waited
-for between turns, as a person's pace would; dates are not told, as all passes in minutes.
+Beside it stand the newest texts that are not visible, and what BM25 finds of them, in each request. Each turn waits
+until the one before it is indexed, as if a person typed it. All sessions have the date of the run.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ def _unexplained_answers(history: Sequence[Message], kept: Sequence[int]) -> int
 
 
 def _goes_back(head: Head, kept: Sequence[int]) -> bool:
-    """Whether the request begins as the head does, up to behind an answer, and the rest of it is new."""
+    """Whether the request begins as the head does, at least through one answer, and all that follows is new."""
     shared = next((at for at, index in enumerate(kept) if index != at), len(kept))
     return max(kept[shared:], default=-1) < 0 and any(flags & HeadFlag.OURS for flags in head.flags[:shared])
 
