@@ -14,6 +14,7 @@ from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.features.transfer.backup_file import DATABASE
 from palimpsest.features.transfer.backups import Restored, back_up, restore
 from palimpsest.memory.erasure.forgetting import Forgetting
+from palimpsest.store.engine.secret_mark import SecretMark
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure.selection import Target
 from palimpsest.store.operation.secret import SECRET_ENV, load_secret
@@ -40,6 +41,13 @@ async def data(tmp_path: Path) -> Path:
 async def told(folder: Path, *turns: object) -> None:
     database = Database(folder / DATABASE)
     await Importing(database, load_secret(folder, {})).import_turns(turns, Destination())  # type: ignore[arg-type]
+    await database.close()
+
+
+async def marked(folder: Path) -> None:
+    """Open it as the program does, which sets the mark of the secret."""
+    database = Database(folder / DATABASE, mark=SecretMark(lambda: load_secret(folder, {})))
+    await database.open()
     await database.close()
 
 
@@ -169,6 +177,29 @@ async def test_erasures_under_another_secret_fit_nothing(data: Path, tmp_path: P
     with pytest.raises(MemoryFault, match="with another secret"):
         await restored(backup(data, "c.tar"), tmp_path / "new", erasures_of=[backup(other, "o.tar")])
     assert not (tmp_path / "new" / DATABASE).exists()
+
+
+async def test_erasures_are_applied_without_the_file_of_the_secret_where_the_backup_has_the_same(data: Path) -> None:
+    await marked(data)
+    file = backup(data)
+    await forgotten(data, matching="medlar")
+    (data / "secret").unlink()
+    await restored(file, data, is_forced=True)
+    assert b"medlar" not in await said(data) and load_secret(data, {})
+
+
+async def test_where_the_secret_of_erasures_is_lost_the_way_to_restore_without_them_is_told(
+    data: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    await told(other, *TURNS)
+    await marked(other)
+    await forgotten(other, matching="pears")
+    (other / "secret").unlink()
+    with pytest.raises(MemoryFault, match=r"with another secret.*--ignore-erasures restores without them"):
+        await restored(backup(data), other, is_forced=True)
+    assert names(other) == [DATABASE]
 
 
 async def test_a_backup_writes_over_nothing(data: Path, tmp_path: Path) -> None:

@@ -137,6 +137,29 @@ def test_an_import_becomes_the_tenants_that_is_named_and_no_others(files: Path, 
     assert rows(tmp_path / "new", "SELECT DISTINCT name FROM tenant") == [("key:team",)]
 
 
+def test_a_folder_that_an_import_makes_is_opened_with_its_own_secret_from_then_on(files: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    done = palimpsest("import", str(files / "g.json"), "--tenant", "static:me", "--data", str(new))
+    assert done.returncode == 0 and sorted(file.name for file in new.iterdir()) == ["palimpsest.db", "secret"]
+    found = palimpsest("search", "quince", "--tenant", "static:me", "--data", str(new))
+    assert "secret" not in found.stderr and load_secret(new, {}) == (new / "secret").read_bytes()
+
+
+def test_what_is_exported_without_the_lost_secret_is_imported_under_a_new_one(files: Path, tmp_path: Path) -> None:
+    new, out = tmp_path / "new", tmp_path / "out.jsonl"
+    palimpsest("import", str(files / "g.json"), "--tenant", "static:me", "--data", str(new)).check_returncode()
+    (new / "secret").unlink()
+    refused = palimpsest("import", str(out), "--tenant", "static:me", "--data", str(new))
+    told = "where it is lost for good: palimpsest export, move palimpsest.db* away, palimpsest import"
+    assert refused.returncode and told in " ".join(refused.stderr.split())
+    before = rows(new, "SELECT count(*) FROM turn")
+    palimpsest("export", "--data", str(new), "--output", str(out)).check_returncode()
+    for file in new.glob("palimpsest.db*"):
+        file.rename(tmp_path / file.name)
+    palimpsest("import", str(out), "--data", str(new)).check_returncode()
+    assert rows(new, "SELECT count(*) FROM turn") == before != [(0,)]
+
+
 def test_an_import_says_how_far_it_is_recalled_where_it_belongs_to_no_user(
     data: Path, files: Path, tmp_path: Path
 ) -> None:

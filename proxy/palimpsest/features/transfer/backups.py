@@ -23,11 +23,12 @@ from palimpsest.domain.ports import Clock
 from palimpsest.features.transfer.backup_file import DATABASE, MODE, Manifest, is_archive, print_of, unpack, write
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.store.data_dir import FOLDER_MODE, make_folder
+from palimpsest.store.engine.secret_mark import SecretMark
 from palimpsest.store.engine.sqlite.copying import copy, examined, is_in_use
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure.recorded_erasures import Erasures, covered, record, recorded_in
 from palimpsest.store.operation.secret import FILE_NAME as SECRET_FILE
-from palimpsest.store.operation.secret import SECRET_ENV, load_secret
+from palimpsest.store.operation.secret import SECRET_ENV, load_secret, mark_in
 
 WORKSHOP = ".restore-"
 ASIDE = "replaced-"  # beginning of the folder's name that a restoration moves aside what was there
@@ -125,7 +126,7 @@ async def restore(
         for number, other in enumerate(erasures_of):
             erasures += await asyncio.to_thread(_recorded_erasures, other, folder / f"{number}", manifest)
         if is_there and not ignores_erasures:
-            erasures += _present_erasures(data, manifest, environment)
+            erasures += _present_erasures(data, secret, environment)
         erased = await _apply_erasures(folder / DATABASE, erasures, secret, clock)
         await asyncio.to_thread(examined, folder / DATABASE)
         if stored is not None:
@@ -187,8 +188,8 @@ def _recorded_erasures(other: Path, folder: Path, manifest: Manifest) -> Erasure
     return erasures
 
 
-def _present_erasures(data: Path, manifest: Manifest, environment: Mapping[str, str]) -> Erasures:
-    """The erasures recorded in the folder that is to be replaced."""
+def _present_erasures(data: Path, secret: bytes, environment: Mapping[str, str]) -> Erasures:
+    """The erasures recorded in the folder that is to be replaced; `secret` is the backup's."""
     advice = "--ignore-erasures restores without them, and with it what was erased"
     try:
         erasures = recorded_in(data / DATABASE)
@@ -196,8 +197,9 @@ def _present_erasures(data: Path, manifest: Manifest, environment: Mapping[str, 
         raise MemoryFault(f"{fault}; {advice}") from fault
     if not erasures:
         return erasures
-    secret = load_secret(data, environment)
-    if print_of(secret) != manifest.secret_print:
+    # the mark of the database goes before its file `secret`, which may be lost
+    mark, own = mark_in(data / DATABASE), SecretMark(lambda: secret).digest
+    if mark != own if mark else load_secret(data, environment) != secret:
         raise MemoryFault(
             f"reading the erasures of {data}: they were made with another secret than the backup's, and match nothing "
             f"in it; {advice}"

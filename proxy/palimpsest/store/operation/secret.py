@@ -48,8 +48,9 @@ def load_secret(data: Path, environment: Mapping[str, str]) -> bytes:
         if not file.exists():
             if had_another:
                 raise PolicyError(
-                    f"{file}: is missing, and with a new one nothing in {DATABASE_FILE} is found; restore it from a "
-                    f"backup, or set {SECRET_ENV}; where it is lost, palimpsest export still reads the database"
+                    f"{file}: is missing, and with a new one nothing in {DATABASE_FILE} could be found; restore it "
+                    f"from a backup, or set {SECRET_ENV}; where it is lost for good: palimpsest export, move "
+                    f"{DATABASE_FILE}* away, palimpsest import"
                 )
             _make(file, secrets.token_hex(SECRET_BYTES).encode())
         return _read(file)
@@ -61,11 +62,16 @@ def is_missing(data: Path) -> bool:
     """Whether the file is not there, and the database beside it was written with what it held."""
     if (data / FILE_NAME).exists() or not (data / DATABASE_FILE).exists():
         return False
+    return mark_in(data / DATABASE_FILE) is not None
+
+
+def mark_in(database: Path) -> bytes | None:
+    """The mark of the secret (`SecretMark`) in a database that exists; None: it has none."""
     try:
-        with closing(sqlite3.connect(data / DATABASE_FILE)) as database:
-            return database.execute("SELECT 1 FROM secret_mark").fetchone() is not None
+        with closing(sqlite3.connect(database)) as opened:
+            return next((row[0] for row in opened.execute("SELECT digest FROM secret_mark")), None)
     except sqlite3.Error:  # it is being made, or is none: who opens it says so
-        return False
+        return None
 
 
 def keep_secret(data: Path, secret: bytes) -> None:
