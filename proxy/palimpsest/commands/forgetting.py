@@ -33,6 +33,8 @@ SELECTORS = (
 )
 """Options that say what is meant: name, placeholder and help. Several of them narrow each other down."""
 
+OWN_FILES = (DATABASE_FILE, f"{DATABASE_FILE}-wal", f"{DATABASE_FILE}-shm")  # nobody may delete them
+
 
 def add_commands(command: Command) -> None:
     """Add `palimpsest forget`, `retire`, `unretire` and `receipt`."""
@@ -100,9 +102,9 @@ def _forget(given: argparse.Namespace) -> int:
         out.print_json(data=receipt)
         if is_done(receipt):
             return DONE
-        others = [file for file in receipt["check"]["where"] if not file.startswith(DATABASE_FILE)]
-        where = f"in {', '.join(others)}: delete these files" if others else "on the disk: see check in the receipt"
-        aside.print(terminal.safe(f"erased, but some of it is still {where}, and docs/privacy.md"))
+        others = [file for file in receipt["check"]["where"] if file not in OWN_FILES]
+        where = f"in {', '.join(others)}: delete what you do not need of these" if others else "on the disk"
+        aside.print(terminal.safe(f"erased, but some of it is still {where}; docs/privacy.md explains the check"))
         return FAILED
 
     return offline.run(quiet_policy(given), forget)

@@ -91,7 +91,7 @@ def _restore(given: argparse.Namespace) -> int:
         out.print(f"erased again: {done.erased['messages']:,} messages, which were erased after the backup was made")
     if done.aside is not None:
         out.print(terminal.safe(f"what was there before is in {done.aside}; delete it when you no longer need it"))
-        out.print("what is erased from now on is not erased there")
+        out.print("later erasures do not reach that copy")
     return DONE
 
 

@@ -123,8 +123,8 @@ class Forgetting:
                 await self._erase(erased, plan, self._clock())
             left, is_emptied = await self._prove(erased)
         if left is not None and not (left.is_clean and is_emptied):
-            where = ", ".join(left.where)
-            raise MemoryFault(f"erasing from {self._database.place}: some of it is still on the disk: {where}")
+            rest = f"some of it is still in {', '.join(left.where)}" if left.where else "the log cannot be emptied"
+            raise MemoryFault(f"erasing from {self._database.place}: {rest}")
         return dict(erased.counts)
 
     def _backups_until(self, at: float) -> str:
@@ -221,14 +221,16 @@ class Forgetting:
         Others write meanwhile: a row that stood in the file when it was searched, and is gone when it is asked for,
         explains nothing. So what is left is looked for again: what lies there without a row stays where it is.
         """
-        searched = await search(path, wanted)
+        asked, searched = wanted, await search(path, wanted)
         left = await self._database.ask(partial(unexplained, searched, wanted, WORDS))
         explained = len(searched.found) - len(left)
         for _ in range(LOOKS_AGAIN):
             if left:
-                searched = await search(path, left)
+                asked, searched = left, await search(path, left)
                 left = await self._database.ask(partial(unexplained, searched, left, WORDS))
-        where = searched.where if left else ()
+        unknown = set(left)
+        holding = {file: [asked[number] for number in numbers] for file, numbers in searched.where.items()}
+        where = tuple(file for file, held in holding.items() if not unknown.isdisjoint(held))
         return Remains(searched.files, searched.bytes, len(wanted), explained, len(left), where)
 
     async def _merge(self) -> None:

@@ -52,7 +52,7 @@ async def test_a_text_explains_what_stands_in_the_file_with_one_more_byte_of_the
     left = [b"  crates at the ", b" crates at the q", b"tes at the pier9", b"0crates at the p", b" crates "]
     left.append("é".encode()[-1:] + b"crates at the p")  # half a letter
     wanted = [*explained, *left]
-    searched = Searched(files=1, bytes=1, found=tuple(range(len(wanted))), where=("x.db",))
+    searched = Searched(files=1, bytes=1, found=tuple(range(len(wanted))), where={})
     assert await database.ask(lambda ask: unexplained(searched, wanted, WORDS, ask)) == left
 
 
@@ -68,7 +68,8 @@ def test_a_few_words_of_a_text_are_found_wherever_they_come_from_it(tmp_path: Pa
 
 def test_a_word_is_found_behind_another_one_that_begins_alike(tmp_path: Path) -> None:
     (tmp_path / "segment").write_bytes(b"\x08\x063a91c2d4\x04")
-    assert len(search_files(tmp_path / "palimpsest.db", samples([], ["canary7f3a91c2d4"])).found) == 1
+    searched = search_files(tmp_path / "palimpsest.db", [b"some sixteen ...", *samples([], ["canary7f3a91c2d4"])])
+    assert (searched.found, searched.where) == ((1,), {"segment": [1]})
 
 
 async def test_a_folder_that_may_not_be_read_is_an_error_and_not_a_folder_without_files(tmp_path: Path) -> None:

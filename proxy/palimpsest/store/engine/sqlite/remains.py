@@ -96,12 +96,12 @@ def files_of(database: Path) -> list[Path]:
 
 @frozen
 class Searched:
-    """Files that were searched, their bytes, the samples that stand in them, by number, and in which they stand."""
+    """Files that were searched, their bytes, the samples that stand in them, by number, and which each file holds."""
 
     files: int
     bytes: int
     found: tuple[int, ...]
-    where: tuple[str, ...]
+    where: Mapping[str, Sequence[int]]
 
 
 async def search(database: Path, wanted: Sequence[bytes]) -> Searched:
@@ -129,14 +129,14 @@ async def search(database: Path, wanted: Sequence[bytes]) -> Searched:
         last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
         raise MemoryFault(f"searching the files of {database}: the process ended with {process.returncode}: {last}")
     told = orjson.loads(answer)
-    return Searched(told["files"], told["bytes"], tuple(told["found"]), tuple(told["where"]))
+    return Searched(told["files"], told["bytes"], tuple(told["found"]), told["where"])
 
 
 def search_files(database: Path, wanted: Sequence[bytes]) -> Searched:
     """Search the files in this process, which must not have the database open."""
     files = files_of(database)
     found: set[int] = set()
-    where: list[str] = []
+    where: dict[str, list[int]] = {}
     size = 0
     for file in files:
         finder, here = _Finder(wanted), set[int]()
@@ -144,8 +144,9 @@ def search_files(database: Path, wanted: Sequence[bytes]) -> Searched:
             size += len(chunk)
             here |= finder.found(chunk)
         found |= here
-        where += [str(file.relative_to(database.parent))] * bool(here)
-    return Searched(len(files), size, tuple(sorted(found)), tuple(where))
+        if here:
+            where[str(file.relative_to(database.parent))] = sorted(here)
+    return Searched(len(files), size, tuple(sorted(found)), where)
 
 
 def unexplained(
