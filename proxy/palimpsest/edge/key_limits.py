@@ -22,7 +22,7 @@ class RequestRefused(Exception):
 
 
 Limits = Callable[[ReceivedRequest], Awaitable[None]]
-"""Refuses a request by `RequestRefused`."""
+"""Refuses a request by raising `RequestRefused`."""
 
 
 async def refuse_others(request: ReceivedRequest, signals: Signals) -> None:

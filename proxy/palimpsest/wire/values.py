@@ -51,7 +51,7 @@ def loads(data: bytes) -> Any:
 
 
 def loads_own(text: str) -> Any:
-    """The value of a text that `dumps` wrote, with what it has of surrogate pairs."""
+    """The value of a text that `dumps` wrote; a half of a surrogate pair stays as it was."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:  # half of one

@@ -103,7 +103,11 @@ SHUT, OPEN = ({"admitted": admitted, "reason": "all are visible", "helps": 0.0} 
 @pytest.mark.parametrize(
     ("record", "says"),
     [
-        ({"gate": SHUT | {"helps": 0.2}}, "likely enough"),
+        (
+            {"gate": SHUT | {"helps": 0.2, "reason": "helps with a probability of 0.20; 0.30 is required"}},
+            "likely enough",
+        ),
+        ({"gate": SHUT | {"reason": "helps with a probability of 0.00; 0.30 is required"}}, "likely enough"),
         ({"gate": SHUT}, "all are visible"),
         ({"gate": OPEN, "candidates": [{"why": "the same text is in the block already"}]}, "in the block already"),
         ({"gate": OPEN, "candidates": []}, "sees it"),

@@ -136,12 +136,12 @@ NOTES: Mapping[Note, tuple[str, str]] = {
 def cause_of(record: Mapping[str, Any]) -> tuple[str, str]:
     """What the note of an explanation means, and what would change it; two empty texts: it has none."""
     note, gate = record.get("note"), record.get("gate")
-    if note != Note.NOTHING_RELEVANT or (gate and not gate["admitted"] and gate["helps"]):
+    if note != Note.NOTHING_RELEVANT or (gate and not gate["admitted"] and "is required" in gate["reason"]):
         return next((told for one, told in NOTES.items() if one == note), ("", ""))
     if not gate:
         return "the message asks for nothing", "ask for what was said before"
     if not gate["admitted"]:
-        return gate["reason"], "what the model sees is not repeated; else ask in words of what was said"
+        return gate["reason"], "ask in words of what was said; what the model sees already does not come again"
     left_out = "; ".join(dict.fromkeys(one["why"] for one in record.get("candidates", ()) if one["why"]))
     return f"what was found is not repeated: {left_out or 'the model sees it'}", "nothing to change"
 

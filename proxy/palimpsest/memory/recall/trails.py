@@ -102,7 +102,7 @@ class Trails:
         place, held = await self._database.ask(partial(_looked, turn=turn, statement=statement), tenant)
         asked = explain.get("query", {}).get("text", "")
         question = statement if is_question or not asked else asked
-        # what answers a question may stand in the request: whatever does is looked for as if it did not
+        # the answer to a question may stand in the request: it is looked for as if it did not stand there
         before = [one for one in place.said if not place.is_later(one, turn) and not _is_same(one.text, question)]
         recalled = await self._asked(turn, question, place, before if is_question else held)
         home = conversation
