@@ -30,7 +30,7 @@ def test_refusal_is_known_in_the_words_of_every_provider(provider: str) -> None:
             "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease input length or "
             "`max_tokens` and try again",
             200_000,
-            None,
+            190_000,
         ),
         ("request (9999 tokens) exceeds the available context size (4096 tokens), try increasing it", 4096, 9999),
         ("The decoder prompt (length 9999) is longer than the maximum model length of 4096.", 4096, 9999),
@@ -39,6 +39,24 @@ def test_refusal_is_known_in_the_words_of_every_provider(provider: str) -> None:
             "messages, 5604 in the completion).",
             8192,
             3144,
+        ),
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 8838 tokens (3144 in the "
+            "messages, 90 in the functions, and 5604 in the completion).",
+            8192,
+            3234,
+        ),
+        (
+            "This endpoint's maximum context length is 200000 tokens. However, you requested about 230000 tokens "
+            "(60000 of text input, 106000 of tool input, 64000 in the output).",
+            200_000,
+            166_000,
+        ),
+        (
+            "This model's maximum context length is 131072 tokens. However, you requested 102400 output tokens and "
+            "your prompt contains at least 28673 input tokens, for a total of at least 131073 tokens.",
+            131_072,
+            None,
         ),
     ],
 )
@@ -68,6 +86,15 @@ def test_status_that_no_provider_uses_for_it_is_not_read() -> None:
 
 def test_body_that_a_web_server_finds_too_large_teaches_no_window() -> None:
     assert too_long(413, b"<html>413 Request Entity Too Large</html>") == TooLong(is_of_model=False)
+
+
+@pytest.mark.parametrize("size", ["10485760 bytes", "10,485,760 bytes", "30000 characters"])
+def test_limit_of_bytes_or_characters_is_no_window(size: str) -> None:
+    said = f"Request is too large: its body exceeds the limit of {size}"
+    assert too_long(413, said.encode()) == TooLong(is_of_model=False)
+    assert too_long(400, f"prompt is too long: 9999 tokens > 4096 maximum; limit of {size}".encode()) == TooLong(
+        4096, prompt_tokens=9999
+    )
 
 
 def test_error_inside_a_stream_is_known_and_an_answer_that_quotes_one_is_not() -> None:

@@ -35,7 +35,9 @@ _REFUSES = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_NUMBER = r"(\d[\d,_]{2,12})"
+_NUMBER = r"(\d[\d,_]{2,12})(?!,?[\d_]|\s*(?:bytes|char))"  # of tokens
+# A limit of a web server or an API, and no model's window
+_SIZE = re.compile(r"(?:limit|maximum|max)\D{0,20}\d[\d,_]*\s*(?:bytes|char)", re.IGNORECASE)
 
 
 def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
@@ -58,8 +60,9 @@ _WINDOWS = _compiled(
     r"context size \(# tokens",
     r"\bLimit #, Requested",
 )
-_PROMPTS = _compiled(  # without the answer
-    r"\(# (?:in the messages|of text input)",
+_PROMPTS = _compiled(  # without the answer; vLLM's "at least" is no count: it stops counting at the window
+    r"\(((?:\d[\d,_]* (?:in the messages|in the functions|in your prompt|of \w+ input)(?:, (?:and )?)?)+)",  # the sum
+    r"context limit: # \+ \d",
     r"(?:messages resulted in|(?:request|prompt) contains|too long:|given:|token count of) #",
     r"(?:n_prompt_tokens\W{1,6}|token count \(|(?:request|input|prompt) \((?:length )?)#",
 )
@@ -88,10 +91,12 @@ def _parse_refusal(body: bytes) -> TooLong | None:
     if not _REFUSES.search(text):
         return None
     window = _number(_WINDOWS, text)
-    return TooLong(window if window >= SMALLEST_WINDOW_TOKENS else None, prompt_tokens=_number(_PROMPTS, text) or None)
+    if window < SMALLEST_WINDOW_TOKENS:
+        return TooLong(None, not _SIZE.search(text), _number(_PROMPTS, text) or None)
+    return TooLong(window, prompt_tokens=_number(_PROMPTS, text) or None)
 
 
 def _number(patterns: Iterable[re.Pattern[str]], text: str) -> int:
-    """The number in the first of these patterns that a text has; 0: it has none of them."""
+    """The number, or the sum of the numbers, in the first of these patterns that a text has; 0: it has none."""
     found = next((match for pattern in patterns if (match := pattern.search(text))), None)
-    return int(re.sub(r"\D", "", found[1])) if found else 0
+    return sum(int(re.sub(r"\D", "", one)) for one in re.findall(r"\d[\d,_]*", found[1])) if found else 0
