@@ -40,6 +40,7 @@ def test_upstream_is_chosen_by_model_and_by_the_api_that_the_client_speaks() -> 
         (TooLong(8000), 8000),
         (TooLong(20_000), 20_000),  # by our count this had been enough: then that is wrong
         (TooLong(), 9000),  # only the client's own prompt is known to fit
+        (TooLong(10_485_760), 9000),  # far more than was sent and than is known: no window
         (TooLong(8000, is_of_model=False), UNKNOWN),
     ],
 )

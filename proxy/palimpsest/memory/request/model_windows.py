@@ -16,7 +16,8 @@ from palimpsest.wire.refusal import api_of
 from palimpsest.wire.response_tap import ResponseTap
 
 LIST_BYTES = 4 * 1024 * 1024  # the longest list that is known, OpenRouter's, takes a tenth of it
-MISCOUNT = 1.5  # times our count, a provider's at most: the ratio is a guess until usage has taught it
+# A provider counts at most so many times the tokens that we count: the ratio is a guess until usage has taught it
+MISCOUNT = 1.5
 _LISTS_MODELS = re.compile(r"/models(?:/|$)")
 
 
@@ -37,9 +38,10 @@ class ModelWindows:
         """
         Learn the window of a model from a refusal, and return it, tokens.
 
-        What it names holds, also where by our count that had been enough: then the count is wrong, and not the window.
-        Where it names none, so does what was shown before, unless far less was sent; else the client's own prompt is
-        what fits.
+        The window that it names is taken, also where by our count the request had fitted: then our count is wrong. But
+        a number far above both what was sent and the window so far is no window. Where none is named, a window that
+        was shown before is kept, unless far less than that was sent; otherwise the client's own prompt, by our count,
+        is taken for the most that fits.
 
         Args:
             own_tokens: of the prompt as the client sent it.
@@ -48,6 +50,8 @@ class ModelWindows:
         known, named = self._windows.of(upstream, model), refusal.window_tokens
         if not refusal.is_of_model:
             return known
+        if named and named > max(known, sent_tokens * MISCOUNT):
+            named = None
         holds = self._windows.is_shown(upstream, model) and sent_tokens * MISCOUNT > known
         if named or not holds:
             self._windows.note_refused(upstream, model, named or max(1, min(known, own_tokens)))
