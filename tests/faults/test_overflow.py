@@ -142,6 +142,44 @@ def test_result_longer_than_the_window_meets_no_error_and_keeps_both_ends(
     assert len(refused) == 1, "the first refusal told the window"
 
 
+@pytest.mark.parametrize(
+    ("path", "refusal"),
+    [
+        (
+            MESSAGES,
+            "input length and `max_tokens` exceed context limit: {n} + {b} > {w}, decrease input length or "
+            "`max_tokens` and try again",
+        ),
+        (
+            CHAT,
+            "This model's maximum context length is {w} tokens. However, you requested {b} output tokens and your "
+            "prompt contains at least {n} input tokens, for a total of at least {t} tokens.",
+        ),
+    ],
+)
+def test_answer_that_is_too_long_is_reduced_and_the_history_stays(
+    trimming: Proxy, upstream: ScriptedUpstream, key: str, path: str, refusal: str
+) -> None:
+    window, wanted = 20_000, 9000
+
+    def script(asked: Json) -> Reply:
+        tokens, answer = int(prompt_tokens(asked) * 0.62), asked["max_tokens"]  # some 1.1 times fewer than we count
+        if tokens + answer <= window:
+            return Reply("As you said.", prompt_tokens=tokens)
+        said = refusal.format(n=tokens, b=answer, w=window, t=tokens + answer)
+        return Reply(status=400, body=orjson.dumps({"type": "error", "error": {"message": said}}))
+
+    upstream.script = script
+    talk = Talk(trimming, path, key, model="gpt-4o", max_tokens=wanted)
+    for number in range(100):
+        role = "assistant" if number % 2 else "user"
+        talk.history.append({"role": role, "content": f"Number {number}. {WORDS * 8}"})
+    talk.history.append({"role": "user", "content": "And now?"})
+    assert talk.send(path).status == 200
+    refused, sent = (got.json for got in upstream.received)
+    assert sent["messages"] == refused["messages"] == talk.history and sent["max_tokens"] < wanted
+
+
 def test_what_the_user_said_first_stays_and_what_was_cut_comes_back(
     trimming: Proxy, upstream: ScriptedUpstream, key: str
 ) -> None:
@@ -243,6 +281,20 @@ def test_prompt_that_was_counted_too_low_is_sent_again_shorter_and_its_window_ho
         other.history.append({"role": "user", "content": WORDS * 60})
         other.say("Another conversation has all of the window.")
         assert upstream.received[-1].body == orjson.dumps(other.body() | {"messages": other.history[:2]})
+
+
+def test_number_that_a_refusal_quotes_teaches_nothing_about_tokens(
+    trimming: Proxy, upstream: ScriptedUpstream, key: str
+) -> None:
+    upstream.script = lambda _: "As you said."
+    talk = Talk(trimming, CHAT, key)
+    talk.history.append({"role": "user", "content": WORDS * 100})
+    before = talk.send(CHAT)
+    said = b"This model's maximum context length is 128000 tokens. You wrote: given: 100,000 subscribers"
+    upstream.play(Reply(status=400, body=said))
+    talk.send(CHAT)
+    upstream.script = lambda _: "As you said."
+    assert 0 < float(before.said("pressure")) == float(talk.send(CHAT).said("pressure"))
 
 
 def test_long_answer_is_asked_for_no_longer_than_the_window(

@@ -57,12 +57,14 @@ class Refusals:
         wanted = decision.reply_tokens or sent.request.reading.chat.max_reply_tokens or 0
         prompt_tokens, sent_tokens = own_tokens + added_tokens, own_tokens + added_tokens + wanted
         window = self.windows.note_refused(sent.upstream, model, refusal, own_tokens, sent_tokens)
-        if refusal.prompt_tokens:  # of this very prompt: the next one must fit
-            self.learn(model, prompt_tokens, refusal.prompt_tokens, 1.0)
+        stated, named = refusal.prompt_tokens or 0, refusal.window_tokens or 0
+        if prompt_tokens / MISCOUNT <= stated <= prompt_tokens * MISCOUNT:  # else of something that the error quotes
+            self.learn(model, prompt_tokens, stated, 1.0)  # of this very prompt: the next one must fit
+        else:
+            stated = 0
         again = decision.bare(Note.TOO_LONG, window)
         if self.trims:
-            if refusal.is_of_model:  # by our count, which may be too low
-                stated = refusal.prompt_tokens
+            if refusal.is_of_model and (stated or sent_tokens <= named or not named):  # what we counted was too little
                 most = window * prompt_tokens / stated if stated else sent_tokens / MISCOUNT
                 window = max(1, min(window, int(most)))
             request = replace(sent.request, window_tokens=window, is_window_shown=True)
