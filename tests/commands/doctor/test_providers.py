@@ -61,6 +61,7 @@ async def test_a_key_that_is_accepted_is_told_and_not_shown() -> None:
     [
         ([{"id": "qwen3:8b"}, {"id": "gpt-4o"}], {"overflow": "trim"}, True),
         ([{"id": "qwen3:8b"}], {}, False),
+        ([{"id": "dall-e-3"}, {"id": "openai/whisper-1"}, {"id": "tts-1"}], {"overflow": "trim"}, False),
         ([{"id": "qwen3:8b", "max_model_len": 8192}, {"id": "gpt-4o"}], {"overflow": "trim"}, False),
         ([{"id": "qwen3:8b"}], {"overflow": "trim", "pressure": {"window_tokens": {"qwen3*": 8192}}}, False),
     ],
@@ -72,7 +73,7 @@ async def test_window_that_trimming_would_have_to_guess_is_warned_of(
         policy = Policy.model_validate({"upstreams": [{"url": upstream.url}], **fields})
         found = [one for one in await check_upstreams(policy, {}, time.time) if one.check == "overflow"]
     assert len(found) == warns and all(one.state is State.WARNING for one in found)
-    assert not warns or ("1 of 2 models" in found[0].found and "128,000" in found[0].found)
+    assert not warns or ("1 of 2 models" in found[0].found and "(qwen3:8b): 128,000" in found[0].found)
 
 
 async def test_a_list_that_everybody_may_see_says_nothing_about_a_key() -> None:

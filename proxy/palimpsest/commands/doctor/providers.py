@@ -3,7 +3,7 @@ Checks of the upstreams: whether each can be reached, accepts its credential, an
 windows of its models are known, where something depends on them.
 
 A list of models is asked for, once with the credential and, where that works, once without: some providers show it to
-everybody, and it then says nothing about a credential. Nothing that an upstream says is repeated.
+everybody, and it then says nothing about a credential. Of what an upstream says only names of models are repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from palimpsest.commands.probe import base_url_of_client
 from palimpsest.domain import Api, RawHeaders
 from palimpsest.domain.errors import UpstreamUnreachable
 from palimpsest.domain.ports import Clock
-from palimpsest.memory.tokens.windows import Windows
+from palimpsest.memory.tokens.counter import litellm_folder
+from palimpsest.memory.tokens.windows import TABLE_FILE, Windows
 from palimpsest.settings.policy import Policy, UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough
 from palimpsest.upstream.routing import choose
@@ -36,6 +37,9 @@ TIMEOUT_SECONDS = 10.0  # a provider that needs longer for its list is not well
 CLOCK_WARNING_SECONDS = 60.0  # more than a slow answer explains; recalled memories carry dates
 CLOCK_FAILED_SECONDS = 3600.0  # "yesterday" becomes the wrong day, and certificates expire or are not yet valid
 ANTHROPIC_VERSION = (b"anthropic-version", b"2023-06-01")  # the API demands one; there is no newer
+
+TEXT_MODES = frozenset({"chat", "completion", "responses"})  # of LiteLLM's table: the others have no history to trim
+NAMED_MODELS = 3  # in a finding: enough to see what kind they are of
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "any": "OPENAI_API_KEY"}
 """By wire, the variable in which clients keep the credential that they send."""
@@ -103,18 +107,28 @@ async def _examined(
 
 
 def _guessed_windows(policy: Policy, upstream: UpstreamPolicy, answer: ModelListAnswer) -> list[Finding]:
-    """A warning where old messages are to be left out of what is too long, and how long that is nobody said."""
+    """A warning where old messages are to be left out of what is too long for a model whose window nobody stated."""
     if policy.overflow != "trim" or not answer.models:
         return []
     listed = [one.get("id") for one in orjson.loads(answer.body)["data"] if isinstance(one, dict)]
     known = Windows(policy.pressure.model_copy(update={"default_window_tokens": 0}), time)
     named = windows_in(answer.body)
     guessed = [model for model in listed if isinstance(model, str) and model not in named and not known.of("", model)]
+    others = frozenset[str]() if known.trouble else _without_text()
+    guessed = [model for model in guessed if model.rpartition("/")[2] not in others]
     if not guessed:
         return []
-    models = f"{len(guessed)} of {answer.models} models of upstream {upstream.name}"
+    shown = ", ".join(guessed[:NAMED_MODELS]) + ", ..." * (len(guessed) > NAMED_MODELS)
+    models = f"{len(guessed)} of {answer.models} models of upstream {upstream.name} ({shown})"
     found = f"trim guesses the window of {models}: {policy.pressure.default_window_tokens:,} tokens"
     return [warning("overflow", found, "set pressure.window_tokens to the window that the server gives them")]
+
+
+def _without_text() -> frozenset[str]:
+    """Models, without their providers, that LiteLLM's table knows for something else than text, as for images."""
+    rows: dict[str, dict[str, Any]] = orjson.loads((litellm_folder() / TABLE_FILE).read_bytes())
+    modes = [(model.rpartition("/")[2], row.get("mode")) for model, row in rows.items()]
+    return frozenset(model for model, mode in modes if mode) - {model for model, mode in modes if mode in TEXT_MODES}
 
 
 def _finding_of(
