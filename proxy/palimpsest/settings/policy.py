@@ -431,7 +431,8 @@ class PressurePolicy(_Part):
         4096,
         ge=0,
         description="Tokens kept free for the answer if the request sets no maximum, or one that would not fit anyway; "
-        "but no more than a quarter of the window, and with overflow: trim an eighth if the request sets no maximum.",
+        "but no more than a quarter of the window, or than an eighth where `overflow` is `trim` and the request sets "
+        "no maximum.",
     )
 
 

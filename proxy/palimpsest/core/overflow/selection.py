@@ -11,7 +11,8 @@ thoughts, with the whole exchanges that they stand in; wishes; of the newest fiv
 The rest is never given up.
 
 A cut to what just fits would be due again at the next turn, and each makes the provider read everything anew: with half
-of the window free there is one in many turns. So earlier blocks of memory are shed there, and only there.
+of the window free there is one in many turns. So earlier blocks of memory are dropped there; between two cuts they are
+dropped only where they do not fit into the window beside the prompt and the answer.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ class Refusals:
             stated = 0
         again = decision.bare(Note.TOO_LONG, window)
         if self.trims:
-            if refusal.is_of_model and (stated or sent_tokens <= named or not named):  # what we counted was too little
+            # Where our count does not explain the refusal, the provider counts more: the next must be shorter by ours
+            if refusal.is_of_model and (stated or sent_tokens <= named or not named):
                 most = window * prompt_tokens / stated if stated else sent_tokens / MISCOUNT
                 window = max(1, min(window, int(most)))
             request = replace(sent.request, window_tokens=window, is_window_shown=True)
