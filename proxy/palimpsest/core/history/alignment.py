@@ -140,10 +140,8 @@ def closest(
     phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
     soft = {link.conversation for link in links if link.kind is LinkKind.MESSAGE}
     soft |= {conversation for conversation, hits in phrases.items() if hits >= PHRASE_HITS}
-    called: dict[int, set[str]] = defaultdict(set)
-    for link in links:
-        if link.kind is LinkKind.CALL:
-            called[link.fingerprint].add(link.conversation)
+    called, answered = (_conversations_by_print(links, kind) for kind in (LinkKind.CALL, LinkKind.ANSWER))
+    only_here = set().union(*(led_to for led_to in answered.values() if len(led_to) == 1))
     whole = {place for place, hits in echo.items() if hits >= WHOLE_HITS}
     echoed = {link.conversation for link in links if link.kind is LinkKind.ECHO} if whole else set()
     named = {link.conversation for link in links if link.kind is LinkKind.CLIENT_ID}
@@ -163,7 +161,8 @@ def closest(
         is_resumed = head.conversation in phrases and _resumes(history, shape, head, kept)
         if not (is_hard or head.conversation in echoed or is_retold or is_resumed):
             continue
-        if is_hard and not is_named and not _shares_branch(history, head, kept, leading):
+        is_only_here = head.conversation in only_here
+        if is_hard and not is_named and not _shares_branch(history, head, kept, leading, is_only_here):
             continue
         matched = sum(index >= 0 for index in kept)
         weight = (
@@ -210,7 +209,18 @@ def _goes_back(head: Head, kept: Sequence[int]) -> bool:
     return max(kept[shared:], default=-1) < 0 and any(flags & HeadFlag.OURS for flags in head.flags[:shared])
 
 
-def _shares_branch(history: Sequence[Message], head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
+def _conversations_by_print(links: Sequence[Link], kind: LinkKind) -> Mapping[int, Set[str]]:
+    """The conversations that links of one kind lead to, by fingerprint."""
+    found: dict[int, set[str]] = defaultdict(set)
+    for link in links:
+        if link.kind is kind:
+            found[link.fingerprint].add(link.conversation)
+    return found
+
+
+def _shares_branch(
+    history: Sequence[Message], head: Head, kept: Sequence[int], links: Sequence[Link], is_only_here: bool
+) -> bool:
     """
     Whether the request contains something said in this branch, not only what its siblings share.
 
@@ -218,15 +228,14 @@ def _shares_branch(history: Sequence[Message], head: Head, kept: Sequence[int], 
     none. Where no other conversation was given one of the answers, and the newest is there, they count behind any
     question: clients change what they send again. A call that is only numbered, and its result, may stand in other
     conversations, too: beside an answer that leads here they count.
+
+    Args:
+        is_only_here: one of the answers leads to no other conversation.
     """
     linked = {link.kind for link in links if link.conversation == head.conversation}
-    given: dict[int, set[str]] = {}  # answers, by fingerprint, and the conversations that they lead to
-    for link in links:
-        if link.kind is LinkKind.ANSWER:
-            given.setdefault(link.fingerprint, set()).add(link.conversation)
     said, is_answered = HeadFlag.OURS | HeadFlag.TOOL, LinkKind.ANSWER in linked
     newest = max((index for index, flags in enumerate(head.flags) if flags & HeadFlag.OURS), default=-1)
-    is_its_own = {head.conversation} in given.values() and newest >= 0 and newest in kept
+    is_its_own = is_only_here and newest >= 0 and newest in kept
     counts, before = True, ""  # an answer at this place
     for message, index in zip(history, kept, strict=True):
         if message.role == "user":

@@ -28,6 +28,8 @@ MOST_TERMS = 4  # of a question in one passage; more are no surer
 MOST_ASKED = 6  # terms of a question; more are as many
 RAREST = 4.0  # negative logarithm of the share of passages that hold a term
 # Of a scope, where rarity is counted: on the first day each word stands in a large share of the few that there are.
+# With one conversation stored 180 of 241 questions get the fact that it tells, without this 174, and unrelated prompts
+# as often something: 2.
 LEAST_PASSAGES = 100
 SHORT_CHARS = 20  # shorter passages are all alike
 USUAL_CHARS = 200

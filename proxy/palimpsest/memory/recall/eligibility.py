@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Collection, Mapping
+from posixpath import commonprefix
 
 import numpy as np
 
@@ -30,7 +30,7 @@ REPEAT_SECONDS = 3600.0  # within which a message that is sent again is another 
 MOST_COPIES = 16  # of a request, whose texts are read
 TEMPLATE_WORDS, LEAST_OF_TEMPLATE = 3, 3  # that open so many requests alike: "Proofread this sentence: ..."
 TEMPLATE_TERMS = 2  # in its words: "can you help me" has one, and opens anything
-MOST_OF_TEMPLATE = 200  # requests, the newest, whose texts are read: older ones of a program are less near
+MOST_OF_TEMPLATE = 200  # requests, the newest, whose texts are read
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 
 
@@ -119,9 +119,10 @@ def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, 
     least = max(TEMPLATE_WORDS, len(words(before)) if colon else 0)
     is_request = table.users & ~table.wishes if colon else _requests(table)
     rows = np.flatnonzero(eligible & is_request & (_held(table, asked, opening) == len(opening)))
-    alike = {
-        row: _begins_alike(words(text), said) for row, text in texts_of(texts, table, rows[-MOST_OF_TEMPLATE:]).items()
-    }
+    if len(rows) < LEAST_OF_TEMPLATE:
+        return eligible
+    read = texts_of(texts, table, rows[-MOST_OF_TEMPLATE:])
+    alike = {row: len(commonprefix([words(text), said])) for row, text in read.items()}  # words, from the first
     length = sorted((0,) * LEAST_OF_TEMPLATE + (*alike.values(),))[-LEAST_OF_TEMPLATE]
     template = {*query_terms(" ".join(said[:length]))}
     material = {*query_terms(" ".join(said[length:]))} - template
@@ -131,11 +132,6 @@ def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, 
     kept = eligible.copy()
     kept[[row for row, count in alike.items() if count >= length and not shares[row]]] = False
     return kept
-
-
-def _begins_alike(text: Sequence[str], request: Sequence[str]) -> int:
-    """How many words two texts have in common before the first that differs."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, request, strict=False)))
 
 
 def _requests(table: PassageTable) -> Bools:
