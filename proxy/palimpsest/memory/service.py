@@ -258,7 +258,9 @@ class MemoryService:
         await self._follow()
         self.counts.gauge("store_up", not self.database.error)  # until it is looked at for the first time
         start("assistants", self._load_extensions)
-        start("model", self.model.watch)  # after the above, as a model takes the machine
+        watch = self.model.watch
+        # after the above, as a model takes the machine
+        start("model", watch if self._indexer is None else partial(self._indexer.await_model, watch))
         if self._indexer is not None:
             start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
         start("erasure", lambda: self.archive.forgetting.finish())

@@ -107,6 +107,24 @@ async def test_missing_model_is_waited_for(house: House) -> None:
     assert house.embedder.embedded == ["hello"]
 
 
+async def test_what_was_said_before_the_model_was_there_is_embedded_when_it_comes(house: House) -> None:
+    house.indexer = Indexer(house.derived, house.embedder, house.metrics, look_seconds=2 * PATIENCE_SECONDS)
+    house.embedder.ready, is_found = False, asyncio.Event()
+    await house.past.say("hello")
+
+    async def watch() -> None:
+        await is_found.wait()
+        house.embedder.ready = True
+
+    async with house.running():
+        watching = asyncio.create_task(house.indexer.await_model(watch))
+        await asyncio.sleep(0.1)  # it has looked, and found no model
+        assert await house.past.journal.pending() == 1
+        is_found.set()
+        await house.done()
+        await watching
+
+
 async def test_what_is_more_urgent_goes_first(house: House) -> None:
     house.may_index = False
     await house.past.say("hello")

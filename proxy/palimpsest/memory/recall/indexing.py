@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from time import perf_counter
 
@@ -21,7 +21,7 @@ from palimpsest.store.search.derived import Derived, WaitingPassage
 
 BATCH_PASSAGES = 64  # embedded at a time: more saves little, and holds up what is said meanwhile, and a stop
 LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds it up for so long
-LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
+LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left
 PROBE = "ok"  # a text that every model embeds: whether it does tells a broken model from a bad passage
 
 SET_ASIDE = "passages that cannot be embedded were set aside since the start, and are found by words; the log says why"
@@ -39,17 +39,20 @@ class Indexer:
         counts: ArchiveCounts,
         batch_passages: int = BATCH_PASSAGES,
         lease_seconds: float = LEASE_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
         """
         Args:
             batch_passages: claimed and saved at a time.
             lease_seconds: after which other workers take over what this one has claimed and not saved.
+            look_seconds: between two looks, where nobody wakes it.
         """
         self._derived = derived
         self._embedder = embedder
         self._counts = counts
         self._batch_passages = batch_passages
         self._lease_seconds = lease_seconds
+        self._look_seconds = look_seconds
         self._worker = secrets.token_hex(8)
         self._fresh = asyncio.Event()
         self._has_set_aside = False
@@ -62,6 +65,11 @@ class Indexer:
     def wake(self) -> None:
         """Look for passages now."""
         self._fresh.set()
+
+    async def await_model(self, watch: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the model by `watch`, then look at once for what was said before it was there."""
+        await watch()
+        self.wake()
 
     async def run(self, may_index: Callable[[], bool]) -> None:
         """
@@ -79,7 +87,7 @@ class Indexer:
                 self._counts.fault("index")
                 log.warning("indexing failed; retrying", reason=str(fault))
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(self._look_seconds):
                     await self._fresh.wait()
 
     async def index_batch(self) -> bool:

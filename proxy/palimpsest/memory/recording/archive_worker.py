@@ -106,7 +106,7 @@ class ArchiveWorker:
             self._report_progress(())
             supervisor.start("archivist", partial(self._writer.write, self._done))
             supervisor.start("follower", self._follower.follow)
-            supervisor.start("model", self._embedder.watch)
+            supervisor.start("model", partial(self._indexer.await_model, self._embedder.watch))
             supervisor.start("index", partial(self._indexer.run, lambda: not self._writer.state.is_failing))
             supervisor.start("state", self._tell_on)
             async for frame in received:
