@@ -12,6 +12,7 @@ processes are suspended, or looked for below each other, is to start anew.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -24,11 +25,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from fcntl import F_DUPFD_CLOEXEC, F_SETFL, F_SETOWN, fcntl
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
@@ -55,7 +57,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._asking = Lock()
+        self._asking = threading.Lock()
 
     def start(
         self, words: Sequence[str], env: Mapping[str, str], streams: tuple[int, int, int], folder: Path = ROOT
@@ -208,10 +210,35 @@ def _forked(
     module, *sys.argv[1:] = asked["words"]
     if sys.platform == "linux" and (owner is not None or sys.argv[1:2] == ["serve"]):
         sys.executable = str(executable)
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    status = _run(module)
     if owner is not None:
         owner.sendall(b"0")
-    sys.exit()
+    os._exit(status)
+
+
+def _run(module: str) -> int:
+    """
+    Run a module to its end, with what Python does at its own but for taking all apart, which would copy what is shared.
+
+    Returns:
+        The exit status.
+    """
+    ended: object = 0
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as exiting:
+        ended = exiting.code
+    except BaseException:
+        traceback.print_exc()
+        ended = 1
+    if ended is not None and not isinstance(ended, int):
+        sys.stderr.write(f"{ended}\n")
+        ended = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as Python does first
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    return int(ended or 0)
 
 
 def _ending_with(owner: socket.socket) -> socket.socket:
