@@ -5,17 +5,20 @@ A server starts with five seconds of processor time, its other processes include
 other command with one and a half, and with a tenth. All else is as if Python had started anew: whatever sets more than
 our own settings in the environment, or needs another command around it, is to start so.
 
-The processes that a server starts are forked, too: its `sys.executable` is a program that asks for them and stands in
-their place (`tests.helper_process`): it ends when they end, and they do when it is killed. Only a server whose
-processes are suspended, or looked for below each other, is to start anew.
+The processes that a server or `wrap` starts are forked, too: its `sys.executable` is a program that asks for them and
+stands in their place (`tests.helper_process`): it passes signals on and ends when they end, and they do when it is
+killed. Only a server whose processes are suspended, or looked for below each other, is to start anew, and a `wrap` that
+is killed.
 """
 
 from __future__ import annotations
 
+import ast
 import atexit
 import gc
 import importlib
 import json
+import multiprocessing
 import os
 import pkgutil
 import runpy
@@ -38,15 +41,22 @@ LOADED = ("palimpsest.app", "palimpsest.edge.loop", "palimpsest.edge.http", "pal
 LOADED_WHOLE = ("palimpsest.commands", "palimpsest.features")  # with all that is in them
 HELPERS = ("palimpsest.memory.recording.archive_worker", "palimpsest.memory.embedding.embedding_worker")
 PROGRAM = Path(__file__).with_name("helper_process.py")
+WORKER = "from multiprocessing.spawn import spawn_main; "  # how the program of a worker begins
 EXECUTABLE = f"""#!/bin/sh
-case "$3" in
-{"|".join(HELPERS)}) exec {sys.executable} -IS {PROGRAM} ADDRESS "$@" ;;
+case "$1 $2 $3" in
+{"|".join(f'"-P -m {name}"' for name in HELPERS)}) shift 2 ;;
+"-m palimpsest "*) shift ;;
+"-c {WORKER}"*) ;;
 *) exec {sys.executable} "$@" ;;
 esac
+exec {sys.executable} -IS {PROGRAM} ADDRESS "$@"
 """
+METRICS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # of a worker
+WRAPPED_BY_ENV = "PALIMPSEST_WRAPPED_BY"  # of what `wrap` starts: the number of that process
 TICK_SECONDS = 0.02  # between two looks whether a process has ended
 STREAMS = (0, 1, 2)
-DESCRIPTORS = 8  # at most of one process: its streams, and two of an archive process
+DESCRIPTORS = 16  # at most of one process: its streams, and some of a worker
+TO_NUMBER = -1  # in place of a descriptor's number: whoever stands in for the process reads its number there
 HIGH = 100  # descriptors from here on are none that a process is to find
 QUESTION_BYTES = 1 << 20  # taken at a time; an environment has some thousands
 F_SETSIG = 10  # of Linux: the signal that says that something has become of a descriptor
@@ -90,6 +100,11 @@ class ForkServer:
             err.seek(0)
             return subprocess.CompletedProcess(list(words), status, out.read().decode(), err.read().decode())
 
+    def python(self) -> Path:
+        """A Python for programs that run `python -m palimpsest`, which starts that as `start` does."""
+        self.run(("version",), os.environ)  # so that it has begun
+        return Path(self._folder.name, "python")
+
     def ask(self, asked: object, descriptors: Sequence[int] = ()) -> int | None:
         """What the process answers."""
         with self._asking:
@@ -100,7 +115,7 @@ class ForkServer:
                     command = [sys.executable, str(Path(__file__)), str(theirs.fileno()), self._folder.name]
                     self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
                 self._answers = self._ours.makefile()
-            question = f"{json.dumps(asked)}\n".encode()
+            question = f"{asked!a}\n".encode()
             sent = socket.send_fds(self._ours, [question], descriptors)
             self._ours.sendall(question[sent:])
             answer: int | None = json.loads(self._answers.readline())
@@ -187,7 +202,7 @@ def _received(connection: socket.socket) -> tuple[Any, Sequence[int]]:
     question, descriptors, *_ = socket.recv_fds(connection, QUESTION_BYTES, DESCRIPTORS)
     while question and not question.endswith(b"\n"):
         question += connection.recv(QUESTION_BYTES)
-    return json.loads(question) if question else None, descriptors
+    return ast.literal_eval(question.decode()) if question else None, descriptors
 
 
 def _forked(
@@ -207,25 +222,34 @@ def _forked(
     if owner is not None:
         owner = _ending_with(owner)
     _become(asked["env"], Path(asked["folder"]), descriptors, asked["descriptors"])
-    module, *sys.argv[1:] = asked["words"]
-    if sys.platform == "linux" and (owner is not None or sys.argv[1:2] == ["serve"]):
+    words: list[str] = asked["words"]
+    if sys.platform == "linux" and (owner is not None or words[1:2] in (["serve"], ["wrap"])):
         sys.executable = str(executable)
-    status = _run(module)
+        multiprocessing.set_executable(sys.executable)
+    status = _run(words)
     if owner is not None:
-        owner.sendall(b"0")
+        owner.sendall(bytes([status]))
     os._exit(status)
 
 
-def _run(module: str) -> int:
+def _run(words: Sequence[str]) -> int:
     """
     Run a module to its end, with what Python does at its own but for taking all apart, which would copy what is shared.
+
+    Args:
+        words: the module, or `-c` and a program, and the arguments.
 
     Returns:
         The exit status.
     """
+    module, *sys.argv[1:] = words
     ended: object = 0
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if module == "-c":
+            sys.argv[:] = words[:1] + words[2:]
+            exec(words[1], {"__name__": "__main__"})
+        else:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as exiting:
         ended = exiting.code
     except BaseException:
@@ -268,17 +292,26 @@ def _load() -> None:
     gc.freeze()  # what nobody frees is not written to, and stays shared
 
 
-def _become(env: Mapping[str, str], folder: Path, descriptors: Sequence[int], targets: Sequence[int]) -> None:
+def _become(
+    env: Mapping[str | bytes, str | bytes], folder: Path, descriptors: Sequence[int], targets: Sequence[int]
+) -> None:
     """Take the environment, the folder and the descriptors of a new process."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
-    os.environ.update(env)
+    os.environ.update((os.fsdecode(name), os.fsdecode(value)) for name, value in env.items())
+    if WRAPPED_BY_ENV in os.environ:  # it ends when its parent does
+        os.environ[WRAPPED_BY_ENV] = str(os.getppid())
+    if METRICS_FOLDER_ENV in os.environ:  # read when this is imported
+        importlib.reload(sys.modules["prometheus_client.values"])
     os.chdir(folder)
     sources = [fcntl(descriptor, F_DUPFD_CLOEXEC, HIGH) for descriptor in descriptors]  # none is overwritten by another
     for descriptor in descriptors:
         os.close(descriptor)
     for source, target in zip(sources, targets, strict=True):
-        os.dup2(source, target, inheritable=target in STREAMS)
+        if target == TO_NUMBER:
+            os.write(source, str(os.getpid()).encode())
+        else:
+            os.dup2(source, target, inheritable=target in STREAMS)
         os.close(source)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr] # so that a test sees what it waits for

@@ -34,6 +34,22 @@ def exponent_of(work: Work, text_of: TextOf, small: int, large: int, repeats: in
     return math.log(times[1] / times[0]) / math.log(large / small), times[1]
 
 
+def exceeds(work: Work, text_of: TextOf, small: int, large: int, limit: float, quick_seconds: float) -> bool:
+    """
+    Whether the exponent is above a limit; False where the large text is quick.
+
+    One run of the large text, the longest of all that is measured, takes no less than the least of several: where the
+    exponent by that is within the limit, it is.
+    """
+    longest = seconds(work, text_of(large), 1)
+    if longest <= quick_seconds:
+        return False
+    shortest = seconds(work, text_of(small))
+    if math.log(longest / shortest) / math.log(large / small) <= limit:
+        return False
+    return exponent(work, text_of, small, large) > limit
+
+
 def repeated(fragment: str, before: str = "", behind: str = "") -> TextOf:
     """Texts of so many characters: a fragment again and again, between two others."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.endure.__main__ import main as endure
 from tests.running import ROOT
 
 pytestmark = pytest.mark.slow
@@ -21,20 +22,27 @@ def test_no_strange_request_is_changed_by_more_than_a_block(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "words",
     [
-        ["kill", "--kills", "3", "--round", "3", "--clients", "4", "--words-only"],
-        ["kill", "--archive", "--kills", "3", "--round", "3", "--workers", "1", "--words-only"],
-        ["kill", "--kills", "3", "--last-byte", "--workers", "1", "--words-only"],
-        ["server", "--faults", "4", "--round", "4", "--clients", "4"],
-        ["soak", "--minutes", "0.1", "--clients", "6", "--think", "0.3"],
-        ["reload", "--reloads", "6", "--clients", "4"],
-        ["forget", "--times", "1", "--clients", "3", "--texts", "20"],
-        ["rolling", "--restarts", "1", "--between", "0.5", "--clients", "4"],
+        "kill --kills 3 --last-byte --workers 1 --words-only",
+        "server --faults 4 --round 4 --clients 4",
+        "reload --reloads 6 --clients 4",
+        "forget --times 1 --clients 3 --texts 20",
+        "rolling --restarts 1 --between 0.5 --clients 4",
     ],
-    ids=lambda arguments: "-".join(word.strip("-") for word in arguments[:4]),
 )
-def test_nothing_is_lost_and_nothing_fails(arguments: list[str]) -> None:
-    command = [sys.executable, "-m", "scripts.endure", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_nothing_is_lost_and_nothing_fails(words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert endure(words.split()) == 0, capfd.readouterr()
+
+
+@pytest.mark.usefixtures("unforked")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "kill --kills 3 --round 3 --clients 4 --words-only",
+        "kill --archive --kills 3 --round 3 --workers 1 --words-only",
+        "soak --minutes 0.1 --clients 6 --think 0.3",
+    ],
+)
+def test_nothing_is_lost_whichever_process_is_killed(words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert endure(words.split()) == 0, capfd.readouterr()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.growing import exponent, seconds
+from tests.growing import exceeds
 from tests.reading import BESIDE, Rule, rules, texts_of
 
 pytestmark = pytest.mark.slow
@@ -19,6 +19,6 @@ def test_the_time_of_each_rule_grows_as_the_text_does(rule: Rule) -> None:
     slow = [
         fragment
         for fragment, text_of in texts_of(rule.fragments, BESIDE[:2])
-        if seconds(rule.work, text_of(LARGE), 1) > QUICK_SECONDS and exponent(rule.work, text_of, SMALL, LARGE) > LIMIT
+        if exceeds(rule.work, text_of, SMALL, LARGE, LIMIT, QUICK_SECONDS)
     ]
     assert slow == []

@@ -121,6 +121,8 @@ class Client(threading.Thread):
             self.rests.clear()
             self._step()
             self.over.wait(self._random.expovariate(1 / self._think_seconds) if self._think_seconds else 0)
+        if self._kept is not None:
+            self._kept.close()
 
     def _begin(self) -> None:
         self._began_anew += 1

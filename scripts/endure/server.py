@@ -61,6 +61,7 @@ class Relay:
         finally:
             self._loop.call_soon_threadsafe(self._over.set)
             thread.join()
+            self._loop.close()
 
     def cut(self, seconds: float) -> None:
         """Reset all connections, and whoever comes, for a while."""

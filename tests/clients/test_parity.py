@@ -75,7 +75,18 @@ def lead(program: Program, network: OwnAddresses, proxy: Proxy | None) -> Progra
     program.network = dict(network.variables)
     if proxy:
         program.network |= {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proxy")])}
-        wrap = [sys.executable, "-m", "palimpsest", "wrap", "--port", str(proxy.port), "--data", str(proxy.data), "--"]
+        assert Proxy.fork_server is not None
+        wrap = [
+            str(Proxy.fork_server.python()),
+            "-m",
+            "palimpsest",
+            "wrap",
+            "--port",
+            str(proxy.port),
+            "--data",
+            str(proxy.data),
+            "--",
+        ]
         program.through = wrap
     return program
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -69,7 +68,8 @@ class WrappedCodex(Codex):
         folder.mkdir()
         limit = f'model = "gpt-4o"\nmodel_auto_compact_token_limit = {COMPACT_AT_TOKENS}\n'
         (folder / "config.toml").write_text(f"{limit}\n[analytics]\nenabled = false\n")
-        self.codex, self.path = self.path, Path(sys.executable)
+        assert Proxy.fork_server is not None
+        self.codex, self.path = self.path, Proxy.fork_server.python()
         self.port = free_port()
 
     def env(self) -> Mapping[str, str]:
@@ -85,7 +85,7 @@ class WrappedCodex(Codex):
     @contextmanager
     def inside_another(self) -> Iterator[None]:
         """Run it in a wrapped shell, whose proxy serves what is wrapped inside: one start, not one for each run."""
-        command = [sys.executable, *self._wrap(), "sh", "-c", f"echo ${WRAPPED_AT_ENV}; cat"]
+        command = [self.path, *self._wrap(), "sh", "-c", f"echo ${WRAPPED_AT_ENV}; cat"]
         env = os.environ | {"HOME": str(self.home), **self.env()}
         with subprocess.Popen(command, env=env, cwd=self.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
             assert shell.stdout

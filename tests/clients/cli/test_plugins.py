@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +37,8 @@ def on_path(program: Program) -> dict[str, str]:
     folder.mkdir(exist_ok=True)
     script = folder / "palimpsest"
     if not script.exists():
-        script.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}/proxy" exec "{sys.executable}" -m palimpsest "$@"\n')
+        assert Proxy.fork_server is not None
+        script.write_text(f'#!/bin/sh\nexec "{Proxy.fork_server.python()}" -m palimpsest "$@"\n')
         script.chmod(0o755)
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     return {"PATH": path, "PALIMPSEST_URL": program.url.removesuffix("/v1"), "PALIMPSEST_API_KEY": program.key}
