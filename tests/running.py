@@ -151,7 +151,8 @@ class Proxy:
         data.mkdir(parents=True, exist_ok=True)
         self.log = data.parent / f"{data.name}.log"
         self.config = data.parent / f"{data.name}.yaml"
-        self.config.write_text(yaml.safe_dump(_patient(settings or {})))
+        self._settings = yaml.safe_dump(_patient(settings or {}))
+        self.config.write_text(self._settings)
         if Proxy.new_database is not None:
             Proxy.databases[data] = Proxy.databases.get(data) or Proxy.new_database()
             self.env = {"PALIMPSEST_STORE__URL": Proxy.databases[data]} | env
@@ -168,7 +169,7 @@ class Proxy:
         words += ["--upstream", self.upstream_url] if self.upstream_url else []
         env = os.environ | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "HF_HUB_OFFLINE": "1"} | self.env
         self.log.touch()
-        is_plain = not self.under and all(name.startswith("PALIMPSEST_") for name in self.env)
+        is_plain = not self.under and all(map(self._is_ours, self.env))
         if self.fork_server is not None and self.hands_over is None and is_plain:
             with Path(os.devnull).open() as nothing, self.log.open("ab") as log:
                 self.process = self.fork_server.start(words, env, (nothing.fileno(), log.fileno(), log.fileno()))
@@ -176,6 +177,10 @@ class Proxy:
             self.process = self._started([*self.under, sys.executable, "-m", "palimpsest", *words], env)
         until(self.is_alive, f"the proxy to start, see its log:\n{self.log.read_text()[-2000:]}")
         return self
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether a variable is a setting of ours, or a credential that one names: nothing else reads it."""
+        return name.startswith("PALIMPSEST_") or f"key_env: {name}\n" in self._settings
 
     def _started(self, command: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """A process of a Python of its own, which is given the socket that it listens on, if there is one."""

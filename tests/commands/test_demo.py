@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.running import ROOT
+from tests.running import ROOT, Proxy
 
 pytestmark = pytest.mark.slow
 
@@ -20,8 +20,8 @@ COLUMNS = 100
 
 
 def demo(*command: str, **env: str) -> str:
-    program = [sys.executable, "-m", "palimpsest", *(command or ("demo",))]
-    ended = subprocess.run(program, cwd=ROOT, env=os.environ | env, capture_output=True, text=True)
+    assert Proxy.fork_server is not None
+    ended = Proxy.fork_server.run(command or ("demo",), os.environ | env)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
     return ended.stdout
 
