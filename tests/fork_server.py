@@ -2,8 +2,8 @@
 Processes of `python -m palimpsest` that begin with what it imports, compiles and loads, by forking one that has it.
 
 A server starts with five seconds of processor time, its other processes included, and with one to two like this; any
-other command with one and a half, and with a tenth. All else is as if Python had started anew: whatever sets more than
-our own settings in the environment, or needs another command around it, is to start so.
+other command with one and a half, and with a thirtieth. All else is as if Python had started anew: whatever sets more
+than our own settings and what they name in the environment, or needs another command around it, is to start so.
 
 The processes that a server or `wrap` starts are forked, too: its `sys.executable` is a program that asks for them and
 stands in their place (`tests.helper_process`): it passes signals on and ends when they end, and they do when it is

@@ -1,14 +1,16 @@
-"""opencode as a driven client: `opencode run`, then `opencode run --continue`."""
+"""opencode as a driven client: `opencode run`, then `opencode run --continue`, or its server, which its windows ask."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 
 import orjson
-from palimpsest.domain import ToolCall
+from palimpsest.domain import Json, ToolCall
 
 from tests.clients.cli.program import Program
 from tests.clients.recipes import recipe
+from tests.running import free_port, request, until
 
 WINDOW_TOKENS, REPLY_TOKENS = 60_000, 4_000  # its own prompt takes 10,000
 
@@ -36,6 +38,27 @@ class OpenCode(Program):
 
     def ask(self, text: str) -> str:
         return self.run("run", *(("--continue",) if self.turns else ()), text)
+
+    def say_all(self, talk: Sequence[str]) -> str:
+        """In a conversation that has begun, of one server: each run takes seconds to start."""
+        if not self.turns:
+            return super().say_all(talk)
+        port = free_port()
+        command = [*self.through, self.path, "serve", "--port", str(port)]
+        with subprocess.Popen(command, env=self.environment, cwd=self.work, stdout=subprocess.PIPE) as serving:
+            try:
+                assert serving.stdout is not None
+                until(lambda: b"listening" in serving.stdout.readline(), "its server to listen")
+                session = f"/session/{request(port, 'GET', '/session').json[0]['id']}/message"
+                for text in talk:
+                    body = orjson.dumps({"parts": [{"type": "text", "text": text}]})
+                    assert request(port, "POST", session, body, {"content-type": "application/json"}).status == 200
+                self.turns += len(talk)
+                messages: Sequence[Json] = request(port, "GET", session).json  # type: ignore[assignment]
+                said = [message for message in messages if message["info"]["role"] == "assistant"]
+                return "\n".join(part.get("text", "") for message in said for part in message["parts"])
+            finally:
+                serving.terminate()
 
     def reading(self, name: str) -> ToolCall:
         return ToolCall("call_read", "read", orjson.dumps({"filePath": str(self.work / name)}).decode())

@@ -88,9 +88,10 @@ class Program(ABC):
         """Say several things, one after the other, in one run where the program has a prompt; all that it prints."""
         return "\n".join(map(self.say, talk))
 
-    def run(self, *arguments: str, said: str = "") -> str:
-        """Run it to its end; fails with what it printed unless it ends well."""
-        env = {
+    @property
+    def environment(self) -> dict[str, str]:
+        """All of its environment."""
+        return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "HTTP_PROXY": NOBODY,
@@ -99,9 +100,12 @@ class Program(ABC):
             **self.env(),
             **self.network,
         }
+
+    def run(self, *arguments: str, said: str = "") -> str:
+        """Run it to its end; fails with what it printed unless it ends well."""
         ended = subprocess.run(
             [*self.through, self.path, *arguments],
-            env=env,
+            env=self.environment,
             cwd=self.work,
             input=said,
             capture_output=True,
