@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from palimpsest.core.archive.chunking import WISHES, certainty_of, judged
+from palimpsest.core.archive.chunking import WARNS, WISHES, certainty_of, judged
 from palimpsest.core.recall.ranking import Floats, PassageTable
 
 NOW = 1_700_000_000.0
@@ -58,6 +58,7 @@ def passage_table(
         users=np.isin(np.arange(count), list(users)),
         tells=np.array([certainty_of(judged(text, "user")) for text in said]),
         wishes=np.array([WISHES in judged(text, "user") for text in said], np.bool_),
+        warns=np.array([WARNS in judged(text, "user") for text in said], np.bool_),
         names=names,
         vectors=np.zeros((count, DIMENSIONS), np.float32),
         embedded=np.zeros(count, np.bool_),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from palimpsest.core.archive.chunking import WISHES, judged
 from palimpsest.core.recall.wishes import WEIGHTS, form, is_lasting_wish
 
 HELD_OUT = Path(__file__).parents[2] / "everyday" / "wishes-held-out.txt"  # by an author whom no weight has seen
@@ -46,6 +47,7 @@ def test_most_wishes_of_an_author_whom_no_weight_has_seen_are_found_and_few_othe
         "I am new here. Always explain the abbreviations.",
         "Always use pnpm, never npm.",
         "From now on answer in at most three sentences.",
+        'From now on sign my letters "Tina and her team", not best regards, please.',
     ],
 )
 def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
@@ -74,3 +76,7 @@ def test_habits_facts_and_tasks_are_no_wish_though_they_share_its_words(text: st
 
 def test_every_feature_has_a_weight() -> None:
     assert [*form("Answer briefly."), "bias"] == [*WEIGHTS]
+
+
+def test_a_wish_beside_a_question_of_something_else_is_a_wish() -> None:
+    assert WISHES in judged("Whenever you write for me, no exclamation marks please. What is Latin for rest?", "user")

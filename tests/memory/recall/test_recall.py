@@ -290,6 +290,32 @@ async def test_a_date_that_no_text_holds_makes_no_question_strange(recall: Recal
     assert helps[0] > helps[1]
 
 
+@pytest.mark.parametrize(
+    ("told", "request_text"),
+    [
+        (
+            "My sister Clara is allergic to hazelnuts, badly.",
+            "What can I cook for dinner tonight? Give me a recipe for a cake.",
+        ),
+        ("No exclamation marks in my letters, please, from now on.", "Write a notice for the door."),
+    ],
+)
+async def test_what_a_kind_of_request_needs_comes_from_other_conversations_once(
+    recall: Recall, past: Past, told: str, request_text: str
+) -> None:
+    await past.say(told, *TALK, user="lena")
+    await past.say("Hello.", conversation="c-2", user="lena")
+    await past.index()
+    elsewhere = {"conversation": "c-2", "reach": Reach.USER, "user": "lena", "told": (), "least_help": LEAST_HELP}
+    found = await recall.recall(ask(request_text, **elsewhere), 10)
+    assert told in texts(found)
+    again = frozenset(one.memory.occurrence for one in found.candidates)
+    assert told not in texts(await recall.recall(ask(request_text, excluded=again, **elsewhere), 10))
+    assert told not in texts(await recall.recall(ask("Explain the greenhouse effect.", **elsewhere), 10))
+    others = {**elsewhere, "reach": Reach.TENANT}
+    assert told not in texts(await recall.recall(ask(request_text, **others), 10)), "it may be another's"
+
+
 async def test_a_lasting_wish_comes_unasked_where_it_is_near_and_not_to_any_question(
     recall: Recall, past: Past
 ) -> None:

@@ -19,6 +19,7 @@ from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
 from palimpsest.core.recall import utterance
 from palimpsest.core.recall.dates import MONTHS
 from palimpsest.core.recall.human_text import spoken
+from palimpsest.core.recall.precautions import is_precaution
 from palimpsest.core.recall.utterance import ENGLISH, folded, function_words, language
 from palimpsest.core.recall.wishes import is_lasting_wish
 from palimpsest.domain import BLOCK_OPEN, TOOL_ROLES, Passage
@@ -34,6 +35,7 @@ ASKING_CHARS = 300  # a longer text tells more than it asks
 ASKING_END_CHARS = 80  # a question may be followed by a caption or a greeting
 ASKS = "?"  # the tag of a text that asks
 WISHES = "!"  # the tag of a user's wish that holds from now on
+WARNS = "^"  # the tag of what a user told that may harm somebody
 TELLS = "="  # opens the tag that says how surely a text tells something: =0 to =9, how many of these edges it reaches
 TELLING_EDGES = (-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0)  # log-odds; what tells anything is above the first
 # Of those edges, at most, for what a text tells beside its questions: without a limit, chats behind millions of
@@ -228,14 +230,19 @@ def tags(text: str) -> tuple[str, ...]:
 
 
 def judged(text: str, role: str) -> tuple[str, ...]:
-    """Judge a text: tags that say how surely it tells something, and whether it is a lasting wish."""
+    """Judge a text: tags that say how surely it tells something, and whether it is a lasting wish or a precaution."""
     if role in TOOL_ROLES:
         return ()
     level = bisect_right(TELLING_EDGES, utterance.informativeness(text))
-    if level < MIXED_LEVEL and utterance.has_question(text):  # "My oven is gas, which pan do I need?" tells, too
-        told = utterance.informativeness(utterance.without_questions(text))
-        level = max(level, min(MIXED_LEVEL, bisect_right(TELLING_EDGES, told)))
-    return (f"{TELLS}{level}", *((WISHES,) if role == "user" and is_lasting_wish(text) else ()))
+    told = utterance.without_questions(text) if utterance.has_question(text) else text
+    if level < MIXED_LEVEL and told != text:  # "My oven is gas, which pan do I need?" tells, too
+        level = max(level, min(MIXED_LEVEL, bisect_right(TELLING_EDGES, utterance.informativeness(told))))
+    found = [f"{TELLS}{level}"]
+    if role == "user" and (is_lasting_wish(text) or (told != text and is_lasting_wish(told))):
+        found.append(WISHES)
+    if role == "user" and is_precaution(told):
+        found.append(WARNS)
+    return tuple(found)
 
 
 def certainty_of(named: Sequence[str]) -> float:
@@ -245,7 +252,7 @@ def certainty_of(named: Sequence[str]) -> float:
 
 def names_something(tag: str) -> bool:
     """Whether a tag names a thing, and does not judge the text or tell its speaker."""
-    return tag not in (ASKS, WISHES) and not tag.endswith(":") and not tag.startswith(TELLS)
+    return tag not in (ASKS, WISHES, WARNS) and not tag.endswith(":") and not tag.startswith(TELLS)
 
 
 def kind(text: str, role: str) -> str:

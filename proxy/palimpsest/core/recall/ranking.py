@@ -75,6 +75,7 @@ class PassageTable:
     users: Bools  # said by the user; not where the text itself names its speaker, who may be anybody
     tells: Floats  # 0..1, how surely it tells something: `digest.judged`
     wishes: Bools  # a user's wish that holds from now on
+    warns: Bools  # a user's statement of what may harm somebody
     names: Mapping[str, int]
     vectors: Floats  # (n, d), unit length; d is a multiple of 64
     embedded: Bools  # has its vector

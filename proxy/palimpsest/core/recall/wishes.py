@@ -30,9 +30,9 @@ LEAST_ODDS = 0.5  # of an author whom no weight has seen, two of three wishes ha
 WORDY_WORDS, WORDY_STEP, MOST_WORDY = 20, 20, 2.0  # from which on each further step makes a wish less probable
 BRIEF_WORDS = 4
 
-_MATERIAL = re.compile(
-    r'```|\{|[`"\u201c\u00ab\u300c][^`"\u201d\u00bb\u300d\n]{30}|\n.*\n'
-)  # longer than a name is material
+_MATERIAL = re.compile(r"```|\{|\n.*\n")
+_QUOTED = re.compile(r'"[^"\n]*|`[^`\n]*|[\u201c\u00ab\u300c][^\u201d\u00bb\u300d\n]*')  # up to the mark that closes it
+NAME_CHARS = 30  # in quotes, with the mark: what is longer is material
 _SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f\u061f]+")
 _CLAUSE = re.compile(
     r"[,;:\u2013\u2014\uff0c\u3001()]| - "
@@ -51,7 +51,7 @@ _DENIALS, _CONDITIONS = (
 _NONE: frozenset[str] = frozenset()
 _WISH = frozenset(words(wish_words.WISH_IN_ENGLISH))
 _LASTING_PHRASE = re.compile(
-    r"\b(?:from (?:now|here|today|this point) on|from here on out|going forward|in (?:the )?future|by default"
+    r"\b(?:from (?:now|here|today|this point) on|from here on out|going forward|(?:in|for) (?:the )?future|by default"
     r"|every time|at all times|as a rule|any time|no matter|in this (?:repo|project|codebase|chat)|around here"
     r"|(?:our|house) (?:style|rule)|ab (?:jetzt|sofort)|von nun an|in zukunft|dorenavant|a l'avenir"
     r"|a partir de (?:ahora|agora)|de (?:ahora|agora) em?n?|d'ora in (?:poi|avanti)|vanaf nu|od teraz"
@@ -148,7 +148,17 @@ def _commands(plain: str) -> bool:
 
 def is_material(text: str) -> bool:
     """Whether a text brings something to work on: it is long, quotes a passage or code, or has several lines."""
-    return len(text) > STATEMENT_CHARS or bool(_MATERIAL.search(text))
+    return len(text) > STATEMENT_CHARS or bool(_MATERIAL.search(text)) or _quotes_passage(text)
+
+
+def _quotes_passage(text: str) -> bool:
+    """Whether more than a name stands between quotation marks."""
+    at = 0
+    while quoted := _QUOTED.search(text, at):
+        if len(quoted[0]) > NAME_CHARS:
+            return True
+        at = quoted.end() + 1  # behind the mark that closes it, which opens nothing
+    return False
 
 
 def log_odds(text: str) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from palimpsest.core.archive.chunking import ASKS, WISHES, certainty_of
+from palimpsest.core.archive.chunking import ASKS, WARNS, WISHES, certainty_of
 from palimpsest.core.recall.ranking import PassageTable, Rows, consequence
 from palimpsest.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, signs_of
 from palimpsest.domain import HeadFlag
@@ -50,6 +50,7 @@ PASSAGE = np.dtype(  # the columns of a `PassageTable`, in the order of `_Growin
         ("users", np.bool_),
         ("tells", np.float32),
         ("wishes", np.bool_),
+        ("warns", np.bool_),
         ("embedded", np.bool_),
         ("has_vector", np.bool_),
     ]
@@ -327,7 +328,8 @@ class _GrowingTable:
         return (
             *(id, occurrence, conversation, full, length, start + length / 2, before, -1, created_at),
             *(ASKS in named, consequence(has_calls, "/" in tags), speaker),
-            *(bool(flags & HeadFlag.USER) and not speaker, certainty_of(named), WISHES in named, False, False),
+            *(bool(flags & HeadFlag.USER) and not speaker, certainty_of(named), WISHES in named, WARNS in named),
+            *(False, False),
         )
 
 

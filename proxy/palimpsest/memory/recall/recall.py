@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -19,6 +19,8 @@ import numpy as np
 import structlog
 
 from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
+from palimpsest.core.recall.needs import EXAMPLES, PRECAUTIONS_TOLD, Need, is_about_form, needs_of
+from palimpsest.core.recall.precautions import concerns_food, concerns_health
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
@@ -39,6 +41,7 @@ from palimpsest.core.recall.ranking import (
 )
 from palimpsest.core.recall.relevance import Relevance, relevance, term_weight
 from palimpsest.core.recall.small_loss import small_loss, without_general
+from palimpsest.core.recall.updates import nearest_first
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.core.recall.wishes import is_sure_wish
 from palimpsest.core.work.rules import rules
@@ -52,6 +55,7 @@ from palimpsest.memory.recall.fresh_passages import EmbedAside, FreshPassages
 from palimpsest.memory.recall.lost_work import account_of, covering_passages, typed_passages, uncleared, worthwhile
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
 from palimpsest.memory.recall.updates import texts_of, told_of_known_things, with_related
+from palimpsest.memory.timeouts import await_for
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask, Engine, ask_ahead
 from palimpsest.store.search.passages import PassageTexts
@@ -84,11 +88,13 @@ ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None,
 """What a query is without all that comes unasked."""
 
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
+EXAMPLES_SECONDS = 0.08  # that a request waits for them, once: a third of the default deadline
 STANDING_CHARS = 400  # of messages with rules that come whatever is asked: some six; of more, the newest
 _HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of another one, where none is named
 # Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
 # Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16 do.
 LEAST_CONCERN = 0.3
+CONCERNS = {Need.FOOD: concerns_food, Need.HEALTH: concerns_health}
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
 log = structlog.get_logger()
@@ -127,7 +133,7 @@ class Recall:
         self._model_loaded = model_loaded
         self._keys = keys
         self._fresh = FreshPassages(database, tables, embed_aside) if embed_aside else None
-        self._expected: set[asyncio.Future[Vectors | None]] = set()
+        self._expected: set[asyncio.Future[Any]] = set()
 
     def expect(self, text: str) -> None:
         """Begin to embed a question that will probably be asked; the embedder remembers it."""
@@ -174,13 +180,16 @@ class Recall:
         if vectors is not None and self._fresh is not None:
             newest_first = table.ids[np.flatnonzero(eligible & ~table.embedded)[::-1]]
             await self._fresh.provide(query.tenant, scope, newest_first.tolist())
+        needs: Set[Need] = set()
+        if vectors is not None and query.told is not None and (eligible & (table.warns | table.wishes)).any():
+            needs = await self._needs(vectors[0])
         unindexed, eligible_count = int((eligible & ~table.embedded).sum()), int(eligible.sum())
 
         def choose(ask: Ask) -> Recalled:
             texts = PassageTexts(ask, query.tenant)
 
             def judge(query: Query, near: Vectors | None, asked: QueryMatches) -> tuple[str, RankedRows | None, float]:
-                return self._judge(ask, scope, query, texts, table, eligible, lost, near, asked, limit)
+                return self._judge(ask, scope, query, texts, table, eligible, lost, near, asked, needs, limit)
 
             reason, best, helps = judge(query, vectors, asked)
             if best is not None and more_asked and helps >= query.least_help:  # the question itself admits, or nothing
@@ -288,6 +297,7 @@ class Recall:
         lost: Bools,
         vectors: Vectors | None,
         asked: QueryMatches,
+        needs: Set[Need],
         limit: int,
     ) -> tuple[str, RankedRows | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing, and None."""
@@ -303,9 +313,12 @@ class Recall:
         eligible = eligibility.without_template(texts, table, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
-        if query.told is not None and len(standing := _standing(texts, table, query, asked, may_come)):
-            always = _unranked(standing, "wish")
-            certain = always if certain is None else _prepend(always, certain)
+        if query.told is not None:
+            always = _standing(texts, table, query, asked, may_come, needs)
+            always = np.union1d(always, _precautions(texts, table, query, asked, eligible, needs))
+            if len(always):
+                held = _unranked(always, "wish")
+                certain = held if certain is None else _prepend(held, certain)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
         whole = without_general(table, whole, texts_of(texts, table, whole))
         if len(whole):
@@ -359,6 +372,15 @@ class Recall:
         if vectors is None or asked.cosines is None or (keys := self._keys()) is None:
             return None
         return keys.boost(ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock())
+
+    async def _needs(self, question: Floats) -> Set[Need]:
+        """What the request may need; nothing where the examples, embedded once, take too long."""
+        examples = asyncio.ensure_future(self._embedder.embed_queries(EXAMPLES))
+        self._expected.add(examples)
+        examples.add_done_callback(self._expected.discard)
+        await await_for(examples, EXAMPLES_SECONDS)
+        is_there = examples.done() and examples.exception() is None
+        return needs_of(question, examples.result()) if is_there else set()
 
     async def _vectors(self, text: str) -> Vectors | None:
         """Vectors of a question, and of a short one without its names: (1 or 2, dimensions); None: no model."""
@@ -422,15 +444,19 @@ def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: in
     return RankedRows(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
 
 
-def _standing(texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, may_come: Bools) -> Rows:
+def _standing(
+    texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, may_come: Bools, needs: Set[Need]
+) -> Rows:
     """
     The rules that hold always, are not visible and were not replaced, the newest that fit: first what this conversation
-    lost, then what its user told in others of its scope, or anywhere of what the request is about.
+    lost, then what its user told in others of its scope, or anywhere of what the request is about. Who asks for a text
+    gets all wishes about the form of texts.
     """
-    is_own = table.conversations == asked.own
-    holds = table.wishes & is_own
-    if (query.reach is Reach.USER or not query.user) and (table.wishes & ~is_own).any():  # else it may be another's
-        holds |= table.wishes if query.scope else table.wishes & _concerned(table, asked) & _near(asked, may_come)
+    is_own, about = table.conversations == asked.own, np.ones(len(table), np.bool_)
+    holds = table.wishes & _of_user(table, query, asked)
+    if not query.scope and (holds & ~is_own).any():
+        about = is_own | (_concerned(table, asked) & _near(asked, may_come))
+        holds &= about | (Need.TEXT in needs)
     of_both = np.flatnonzero(holds & ~is_own)[-MOST_STANDING:], np.flatnonzero(holds & is_own)[-MOST_STANDING:]
     wishes = np.sort(np.concatenate(of_both))
     told = eligibility.among(table.occurrences[wishes], query.excluded)
@@ -440,16 +466,38 @@ def _standing(texts: PassageTexts, table: PassageTable, query: Query, asked: Que
     if not new.any():
         return wishes[:0]
     said = texts_of(texts, table, wishes[new | seen])
-    sure = {row for row in wishes[new].tolist() if row in said and is_sure_wish(said[row])}
-    sure = {row for row in sure if is_own[row] or query.scope or not _HERE.search(said[row])}
+    may_hold = {row for row in wishes[new].tolist() if row in said}
+    may_hold = {row for row in may_hold if is_own[row] or query.scope or not _HERE.search(said[row])}
     shown = "\n".join((*(query.told or ()), *(said[row] for row in wishes[seen].tolist() if row in said)))
-    held = rules(((row, text) for row, text in said.items() if row in sure), shown)
+    sure = ((row, text) for row, text in said.items() if row in may_hold and about[row] and is_sure_wish(text))
+    rows = {row for one in rules(sure, shown) for row in one.occurrences}
+    if Need.TEXT in needs:
+        rows |= {row for row in may_hold if is_about_form(said[row])}
     fitting: list[int] = []
-    rows = {row for one in held for row in one.occurrences}
     for row in sorted(rows, key=lambda row: (is_own[row], row), reverse=True):
         if table.lengths[[row, *fitting]].sum() <= room:  # one that does not fit keeps no other away
             fitting.append(row)
     return np.array(sorted(fitting), int)
+
+
+def _precautions(
+    texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, eligible: Bools, needs: Set[Need]
+) -> Rows:
+    """What the user told that may harm somebody, the nearest to the request of what fits, oldest first."""
+    concerns = [CONCERNS[need] for need in needs if need in CONCERNS]
+    warns = np.flatnonzero(table.warns & _of_user(table, query, asked)) if concerns else table.ids[:0]
+    room = STANDING_CHARS - table.lengths[warns[eligibility.among(table.occurrences[warns], query.excluded)]].sum()
+    nearest = nearest_first(warns[eligible[warns]], asked)[:MOST_STANDING]
+    said = texts_of(texts, table, nearest)
+    told = np.array([row for row, text in said.items() if any(concern(text) for concern in concerns)], np.int64)
+    told = told[:PRECAUTIONS_TOLD]
+    return np.sort(told[np.cumsum(table.lengths[told]) <= room])
+
+
+def _of_user(table: PassageTable, query: Query, asked: QueryMatches) -> Bools:
+    """Which passages are surely of the request's own user, (n,): what others of a tenant said is told to all of it."""
+    is_shared = bool(query.user) and query.reach is not Reach.USER
+    return table.conversations == asked.own if is_shared else np.ones(len(table), np.bool_)
 
 
 def _near(asked: QueryMatches, eligible: Bools) -> Bools:

@@ -1,0 +1,46 @@
+"""Needs that requests do not name, of people by whom no example was chosen (`tests/everyday/needs.json`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from palimpsest.core.archive.chunking import WARNS, WISHES, judged
+from palimpsest.core.recall.needs import EXAMPLES, Need, is_about_form, needs_of
+from palimpsest.memory.embedding.encoder import Encoder, load_encoder
+from palimpsest.memory.embedding.model import chosen_model
+from palimpsest.settings.policy import ModelPolicy
+
+SAID = Path(__file__).parents[2] / "everyday" / "needs.json"
+KINDS = {"food": Need.FOOD, "medicine": Need.HEALTH, "form": Need.TEXT}
+
+
+@pytest.fixture(scope="module")
+def encoder(model_folder: Path) -> Encoder:
+    return load_encoder(chosen_model(ModelPolicy()), model_folder, 1, for_questions=True)
+
+
+def test_requests_of_other_people_are_known_by_their_kind_and_others_left_alone(encoder: Encoder) -> None:
+    held = orjson.loads(SAID.read_bytes())
+    examples = encoder.embed(EXAMPLES)
+
+    def needs(requests: list[str]) -> list[set[Need]]:
+        return [needs_of(question, examples) for question in encoder.embed(requests)]
+
+    found = {
+        kind: [need in one for one in needs([p["request"] for p in held["pairs"] if p["kind"] == kind])]
+        for kind, need in KINDS.items()
+    }
+    assert sum(found["food"]) >= 0.9 * len(found["food"])
+    assert sum(found["medicine"]) >= 0.5 * len(found["medicine"])
+    assert sum(found["form"]) >= 0.4 * len(found["form"])
+    assert sum(map(bool, needs(held["idle"]))) <= 0.03 * len(held["idle"])
+
+
+def test_most_that_other_people_tell_in_passing_is_kept_for_such_requests() -> None:
+    pairs = orjson.loads(SAID.read_bytes())["pairs"]
+    warned = [WARNS in judged(p["said"], "user") for p in pairs if p["kind"] != "form"]
+    formed = [WISHES in judged(p["said"], "user") and is_about_form(p["said"]) for p in pairs if p["kind"] == "form"]
+    assert sum(warned) >= 0.8 * len(warned)
+    assert sum(formed) >= 0.5 * len(formed)

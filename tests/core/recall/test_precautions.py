@@ -1,0 +1,45 @@
+"""Precautions: what people tell in passing that may harm them, told from what they ask and plan."""
+
+from __future__ import annotations
+
+import pytest
+from palimpsest.core.archive.chunking import WARNS, judged
+from palimpsest.core.recall.precautions import concerns_food, concerns_health, is_precaution
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My daughter turns 7 in October and is allergic to hazelnuts. Ideas for the party?",
+        "I don't eat meat any more, by the way.",
+        "we keep kosher at home, how wide should the second sink be?",
+        "I've been on warfarin since the valve was replaced. How do I prune a fig tree?",
+        "My mother-in-law gets migraines from aged cheese.",
+    ],
+)
+def test_an_illness_a_medicine_or_a_diet_that_a_user_tells_in_passing_is_kept_as_a_precaution(text: str) -> None:
+    assert WARNS in judged(text, "user")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What are the symptoms of diabetes?",
+        "Explain how a vegan diet changes the gut.",
+        "I love hiking in the Alps.",
+        "Fix the failing test in orders.py, I think the fixture is wrong.",
+        "My knee hurts. " + "And here is the whole report that I wrote for the insurance. " * 8,
+    ],
+)
+def test_questions_about_illness_plans_and_long_texts_are_no_precaution(text: str) -> None:
+    assert WARNS not in judged(text, "user")
+
+
+def test_only_what_a_user_says_is_a_precaution() -> None:
+    assert is_precaution("I am allergic to nuts.") and WARNS not in judged("I am allergic to nuts.", "assistant")
+
+
+def test_an_injury_forbids_exercise_and_no_food_and_an_aversion_forbids_food_alone() -> None:
+    assert concerns_health("I tore my Achilles.") and not concerns_food("I tore my Achilles.")
+    assert concerns_food("He hates mushrooms.") and not concerns_health("He hates mushrooms.")
+    assert concerns_food("I am allergic to nuts.") and concerns_health("I am allergic to penicillin.")
