@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from itertools import chain
 
 import numpy as np
 
@@ -20,57 +21,29 @@ NEAREST = 3  # of the examples, whose mean cosine is the likeness of a request
 
 
 class Need(Enum):
-    """What a kind of request may need, with examples of such requests."""
+    """What a kind of request may need, with examples of such requests, parted by strokes."""
 
     FOOD = (
-        "What can I cook for dinner tonight?",
-        "Give me a recipe for a cake.",
-        "Plan our meals for the week.",
-        "Which restaurant should we book for lunch?",
-        "What food should I bring to the party?",
-        "What should I order to eat?",
-        "Make a shopping list of groceries.",
-        "A snack to pack for the kids.",
-        "Suggest a dish or a dessert for guests.",
-        "What should I try to eat and drink on holiday?",
+        "What can I cook for dinner tonight? | Give me a recipe for a cake. | Plan our meals for the week. | "
+        "Which restaurant should we book for lunch? | What food should I bring to the party? | What should I "
+        "order to eat? | Make a shopping list of groceries. | A snack to pack for the kids. | Suggest a dish or a "
+        "dessert for guests. | What should I try to eat and drink on holiday?"
     )
     HEALTH = (
-        "Can I take ibuprofen for my headache?",
-        "Which painkiller can I buy?",
-        "What can I take for a cold?",
-        "Make me a workout plan.",
-        "Is this supplement safe for me?",
-        "What helps against hay fever?",
-        "How should I prepare for a marathon?",
-        "I want to start yoga, diving or swimming.",
-        "Which tablets help against seasickness?",
-        "I hurt my ankle, what can I do?",
-        "Is this vaccine or treatment all right for me?",
+        "Can I take ibuprofen for my headache? | Which painkiller can I buy? | What can I take for a cold? | Make "
+        "me a workout plan. | Is this supplement safe for me? | What helps against hay fever? | How should I "
+        "prepare for a marathon? | I want to start yoga, diving or swimming. | Which tablets help against "
+        "seasickness? | I hurt my ankle, what can I do? | Is this vaccine or treatment all right for me?"
     )
     TEXT = (
-        "Write an email to my boss.",
-        "Draft a post for Facebook.",
-        "Write a notice for the door.",
-        "Reply to this customer.",
-        "A letter to the council about the road.",
-        "Word an invitation to the party.",
-        "Send a short message to the team.",
-        "Write an advert for the job.",
-        "A speech for the wedding.",
-        "An announcement to all members about the meeting.",
-        "Tell them in a message that we are closed on Monday.",
-        "A text for our newsletter.",
-        "Cover letter for this job.",
-        "A caption for my photo.",
-        "Ask my professor for an extension.",
-        "A thank-you note to my hosts.",
-        "Answer this complaint politely.",
-        "A short bio of me for the programme.",
-        "Minutes of the meeting.",
-        "A description of the house for the listing.",
-        "A reminder to pay the invoice.",
-        "A few words for her birthday card.",
-        "Instructions for the staff on one page.",
+        "Write an email to my boss. | Draft a post for Facebook. | Write a notice for the door. | Reply to this "
+        "customer. | A letter to the council about the road. | Word an invitation to the party. | Send a short "
+        "message to the team. | Write an advert for the job. | A speech for the wedding. | An announcement to all "
+        "members about the meeting. | Tell them in a message that we are closed on Monday. | A text for our "
+        "newsletter. | Cover letter for this job. | A caption for my photo. | Ask my professor for an extension. "
+        "| A thank-you note to my hosts. | Answer this complaint politely. | A short bio of me for the programme. "
+        "| Minutes of the meeting. | A description of the house for the listing. | A reminder to pay the invoice. "
+        "| A few words for her birthday card. | Instructions for the staff on one page."
     )
 
 
@@ -82,7 +55,8 @@ _FORM = re.compile(
     r"|surnames?|(?:my|our|your|all|in|any|every) (?:e-?mails?|mails?|letters?|messages?|notices?|posts?|texts?|ads?"
     r"|listings?|stuff|captions?|speech(?:es)?|memos?|newsletters?|bios?|applications?))\b"
 )
-EXAMPLES = tuple(example for need in Need for example in need.value)
+_BY_NEED = [need.value.split(" | ") for need in Need]
+EXAMPLES = (*chain.from_iterable(_BY_NEED),)
 # Cosines of MiniLM. Of requests with such a need, by an author who knew no example, these find 29 of 30 about food,
 # 12 of 20 about health and 11 of 25 for a text, and something in 2 of 100 that need nothing.
 LEAST_LIKENESS = {Need.FOOD: 0.36, Need.HEALTH: 0.3, Need.TEXT: 0.3}
@@ -96,7 +70,7 @@ def needs_of(question: Floats, examples: Floats) -> set[Need]:
         question: its unit vector, (d,).
         examples: the unit vectors of `EXAMPLES`, (n, d).
     """
-    alike = np.split(examples @ question, np.cumsum([len(need.value) for need in Need])[:-1])
+    alike = np.split(examples @ question, np.cumsum([*map(len, _BY_NEED)])[:-1])
     likeness = {need: np.sort(each)[-NEAREST:].mean() for need, each in zip(Need, alike, strict=True)}
     return {need for need, least in LEAST_LIKENESS.items() if likeness[need] >= least}
 
