@@ -143,12 +143,12 @@ async def test_what_the_proxy_left_out_of_a_request_is_lost_though_the_client_se
     ("statement", "named", "turn"),
     [
         ("which port does the  metrics exporter use?", None, 6),
-        ("My sister Clara plays the violin in the town orchestra.", None, 3),
+        ("My sister Clara plays the violin in the town orchestra.", None, 6),
         ("What is the capital of Peru?", None, 6),
         ("Which port does the metrics exporter use?", "first", 1),
     ],
 )
-async def test_the_turn_is_the_one_that_is_named_or_asked_this_or_the_newest(
+async def test_the_turn_is_the_one_that_is_named_or_asked_this_and_of_what_was_told_the_newest(
     talk: Conversation, statement: str, named: str | None, turn: int
 ) -> None:
     names = ((await talk.turn(1))["key"], "c-1/1") if named else (None,)
