@@ -46,7 +46,12 @@ def test_json_is_for_programs(data: Path, tmp_path: Path) -> None:
     assert (status, said["lost_at"], said["gap"]) == (1, "archived", "write")
 
 
-@pytest.mark.parametrize("arguments", [("c-9",), ("c-1", "--turn", "t-9")])
+def test_a_turn_may_be_named_by_its_number(data: Path, tmp_path: Path) -> None:
+    _, told, _ = why_not(data, "c-1", "anything", "--turn", "1", tmp=tmp_path)
+    assert "turn 1 of 2 of c-1" in told
+
+
+@pytest.mark.parametrize("arguments", [("c-9",), ("c-1", "--turn", "t-9"), ("c-1", "--turn", "9")])
 def test_a_conversation_or_turn_that_is_not_stored_is_an_error(
     data: Path, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:

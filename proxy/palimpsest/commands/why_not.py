@@ -27,7 +27,7 @@ def add_commands(command: Command) -> None:
     parser.add_argument("conversation", metavar="CONVERSATION", help="x-palimpsest-conversation of an answer")
     parser.add_argument("statement", nargs="+", metavar="TEXT", help="the statement, or a question that it answers")
     parser.add_argument(
-        "--turn", metavar="ID", help="x-palimpsest-turn of the request, or CONVERSATION/N; the default is the newest"
+        "--turn", metavar="ID", help="x-palimpsest-turn of the request, or its number; the default is the newest"
     )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     ask_models_flag(parser)
@@ -41,7 +41,8 @@ def _why_not(given: argparse.Namespace) -> int:
     from palimpsest.store.operation.probes import live_estimate
 
     async def trail(archive: Commands) -> tuple[Trace, Json | None]:
-        trace = await archive.trail(" ".join(given.statement), given.conversation, given.turn)
+        named = f"{given.conversation}/{given.turn}" if (given.turn or "").isdecimal() else given.turn
+        trace = await archive.trail(" ".join(given.statement), given.conversation, named)
         return trace, gaps.as_json(await archive.database.ask(live_estimate))
 
     trace, live = offline.run(quiet_policy(given), trail, assistance=ASSISTANCE, asks_models=given.ask_models)

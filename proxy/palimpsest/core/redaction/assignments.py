@@ -40,7 +40,8 @@ _ASSIGNED = {
     stem: re.compile(
         rf"""
         (?P<name>{name})(?:_?\d{{1,2}})?(?:(?P<quoted_name>\\{{0,15}}["'`])\]?)?
-        (?P<sign>\s{{0,3}}(?::=|=>|={{1,3}}|:)\s{{0,3}}|>(?=[^\s<>]{{1,200}}</)|[ ]{{1,3}}(?=[^\s-]))
+        (?P<sign>\s{{0,3}}(?::=|=>|={{1,3}}|:)\s{{0,3}}|>(?=[^\s<>]{{1,200}}</)
+            |[ ](?:is|was|ist|war|lautet|es|est)[ :]{{1,2}}(?=[^\s-])|[ ]{{1,3}}(?=[^\s-]))
         (?P<quote>\\{{0,15}}["'`])?
         """,
         re.IGNORECASE | re.VERBOSE,
@@ -80,6 +81,8 @@ _NO_SECRET = re.compile(  # placeholders, types, constants, references, paths
     r"flag|options?|values?|arguments?|headers?|fields?|parameters?|variables?|"
     r"process\.env\..*|os\.environ.*|self\..*|this\..*|\w*(?:passw|pwd|secret|api_?key|token|passphrase|credential)\w*)"
 )
+# What somebody tells in prose is no word: "the password is swordfishABC9", and not "... is base64-encoded".
+_TOLD = re.compile(r"(?i)(?!(?:sha|md|base|aes|b?crypt|argon|pbkdf|utf|rsa)-?\d)(?=\S*\d)(?=\S*[a-z])[^\s,]{8,}")
 _CALLS = ("(", "[", "{")
 _PLAIN = re.compile(r"[\w+/=-]+")
 _LINE = re.compile(r"[^\r\n\"'\\]{0,400}")
@@ -126,7 +129,9 @@ class Assignments:
             return None
         sign, quote, start = match["sign"], match["quote"] or "", match.end()
         is_flag = "-" in before and _FLAG.search(before) is not None
-        if (not sign.strip() and not is_flag) or (sign == ">" and not _ELEMENT.search(before)):
+        is_told = sign.strip(" :").isalpha()
+        is_sign = says is _NameMeaning.SECRET if is_told else bool(sign.strip()) or is_flag
+        if not is_sign or (sign == ">" and not _ELEMENT.search(before)):
             return None
         stop = self._end(start, quote, says)
         value = text[start : min(stop, start + JUDGED_CHARS)].rstrip(".")
@@ -138,6 +143,8 @@ class Assignments:
             is_secret = len(words := value.split()) >= MNEMONIC_WORDS and all(_WORD.fullmatch(word) for word in words)
         elif quote:
             is_secret = _is_secret_in_quotes(value, says)
+        elif is_told:
+            is_secret = _TOLD.fullmatch(value) is not None
         else:
             ahead = text[stop : stop + AHEAD_CHARS]
             if is_flag:
