@@ -142,3 +142,18 @@ def test_what_always_happens_is_no_rule() -> None:
 )
 def test_pasted_code_and_quotations_set_no_rule(pasted: str) -> None:
     assert told(f"Look at this:\n\n{pasted}\n\nNever push to main.") == ["Never push to main."]
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [
+        ("Do not touch relay/legacy/, it is frozen until the 3.2 release.", True),
+        ("please don't push to main", True),
+        ("Under no circumstances delete the backups.", True),
+        ("No new dependencies without asking me first.", True),
+        ("Don't think we need this check.", False),
+        ("I don't know what it does.", False),
+    ],
+)
+def test_what_opens_by_forbidding_is_a_rule_without_a_lasting_word(said: str, holds: bool) -> None:
+    assert [rule.text for rule in rules([(1, said)], "")] == [said] * holds

@@ -47,6 +47,12 @@ _TELLS = re.compile(
 )
 _FORBIDS = re.compile(r"(?i)\b(?:never|do not|don't|must not|mustn't|no longer|avoid|stop)\b")
 _VALUE = re.compile(r"(?i)\b(?:in|with|as|to|under|by|at|than|me|every) (?:the |an? |at most )?([\w.+#-]+\w)")
+# What opens by forbidding holds for the rest of a work, lasting word or not: 8 of 1,179 messages of recorded sessions.
+_PROHIBITS = re.compile(
+    r"(?i)(?:please |pls |and |but |so )?(?:(?:do not|don'?t|we (?:do not|don'?t|never)|never|(?:you )?must ?n[o']t)"
+    r" (?!think|need|worry|know|understand|see|have|want|mind|care|get|like|forget|remember|be )\w+"
+    r"|under no circumstances|no (?:\w+ ){1,4}without|ask me (?:first|before)|hands off)\b"
+)
 _IDLE = frozenset(query_terms("always never now every time whenever future default remember sure make ever"))  # stems
 _PASTED = re.compile(  # fenced, quoted, or a comment of code
     r"```.*?(?:```|\Z)|^[ \t]*(?:[+-][ \t]*)?(?://|/\*|\*/|>)[^\n]*$", re.MULTILINE | re.DOTALL
@@ -99,10 +105,12 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
 def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Rule]:
     """The sentences of a text that state a lasting rule."""
     found = []
-    for sentence in SENTENCE.findall(text) if _lasts(text, is_file) else ():
+    may_hold = _lasts(text, is_file) or (not is_file and _PROHIBITS.search(text))
+    for sentence in SENTENCE.findall(text) if may_hold else ():
         rule = _MARKUP.sub("", sentence).strip()
-        is_short = LEAST_CHARS <= len(rule) <= RULE_CHARS and not rule.endswith("?")
-        if is_short and _lasts(rule, is_file) and (is_file or _asks(rule)):
+        if not LEAST_CHARS <= len(rule) <= RULE_CHARS or rule.endswith("?"):
+            continue
+        if (_lasts(rule, is_file) and (is_file or _asks(rule))) or (not is_file and _PROHIBITS.match(rule)):
             values = frozenset(query_terms(" ".join(_VALUE.findall(rule))))
             about = frozenset(query_terms(rule)) - _IDLE
             found.append(_Rule(rule, occurrence, about, values, bool(_FORBIDS.search(rule))))
