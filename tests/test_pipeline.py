@@ -506,6 +506,30 @@ def test_a_rule_that_always_holds_comes_back_once_after_a_compaction_whatever_is
         assert memory_in(orjson.loads(upstream.received[-1].body)).count('kind="restore"') == 1
 
 
+def test_a_summary_that_the_model_still_sees_is_not_quoted_to_it_again(
+    proxy: Proxy, upstream: ScriptedUpstream, key: str
+) -> None:
+    """Its words are those of an answer, which the compaction took away."""
+    upstream.script = lambda _: f"That is noted, as answer {len(upstream.received)} of mine, and kept in mind."
+    talk = Conversation(proxy, key)
+    talk.say("I run the harbour of an island. The key of the pump house hangs behind the third door.")
+    for number in range(8):
+        talk.say(f"Chapter {number} of the handbook explains how to fold sail number {number} before the winter.")
+    summary = (
+        f"A harbour is run, and its handbook was read{' from end to end' * 8}. Open: Paule translates the timetable."
+    )
+    upstream.script = lambda _: summary
+    talk.say("Summarize the conversation so far.")
+    proxy.settle()
+    upstream.script = lambda _: "Fine."
+    talk.keep_last(1, summary)
+    talk.messages.pop()
+    talk.say("Go on.")
+    talk.ask("Who translates the timetable, and where is the key of the pump house?")
+    assert "third door" in memory_in(upstream.received[-1].json)
+    assert texts(upstream.received[-1].json).count(summary) == 1
+
+
 def test_work_that_a_compaction_took_away_is_told_at_every_compaction_and_may_still_be_quoted(
     proxy: Proxy, upstream: ScriptedUpstream, key: str
 ) -> None:

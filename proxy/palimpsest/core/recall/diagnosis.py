@@ -161,7 +161,7 @@ def diagnose(
         told=None if lineage.window_full else (*(one.text for one in chat.messages if one.role == "user"), *told),
         whole_chars=demand.whole_chars,
         account_chars=min(ACCOUNT_CHARS, budget.chars // 2) if restores else 0,
-        seen=_visible_texts(chat, told) if restores else (),
+        seen=_visible_texts(chat, told),
     )
     return replace(
         found,
