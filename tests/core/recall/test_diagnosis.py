@@ -100,7 +100,7 @@ def test_what_was_typed_behind_a_summary_in_its_message_is_asked(behind: tuple[s
 
 def test_the_newest_question_is_what_a_person_says_last() -> None:
     assert newest_question(COMPACTED) == QUESTION
-    assert newest_question(chat(("user", QUESTION), ("assistant", "4711"))) == ""
+    assert newest_question(chat(("user", QUESTION), ("assistant", "4711"), ("tool", "read"))) == ""
     assert newest_question(chat(("system", "s"))) == ""
 
 
@@ -237,6 +237,12 @@ def test_a_later_human_message_recalls_what_was_lost() -> None:
     assert found.query.lost == {7, 8}
 
 
+def test_the_beginning_of_an_answer_does_not_take_the_word_from_its_question() -> None:
+    begun = chat(("user", "a"), ("assistant", "b"), ("user", QUESTION), ("assistant", "It is"))
+    found = decide(begun, Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, 1, -1, -1)))
+    assert (found.kind, found.anchor, newest_question(begun)) == (BlockKind.RECALL, 2, QUESTION)
+
+
 def test_a_recall_block_is_shorter_where_the_client_itself_sends_little() -> None:
     lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, 1, 2, 3, -1))
     texts = ("a" * 399, "b", "c", "d", QUESTION)
@@ -255,7 +261,7 @@ def test_inside_a_tool_loop_nothing_new_is_said() -> None:
     [
         ([("user", "")], Note.NO_QUESTION),
         ([("user", "a"), ("assistant", "b"), ("user", "")], Note.NO_QUESTION),
-        ([("user", "a"), ("assistant", "The answer is")], Note.NO_QUESTION),
+        ([("user", "a"), ("assistant", "b"), ("assistant", "c")], Note.NO_QUESTION),
         ([("system", "a")], Note.NO_QUESTION),
         ([("user", "a"), ("tool", "b"), ("system", "c")], Note.TOOL_LOOP),
         ([("user", "a"), ("tool", "b"), ("user", CLIENT_GOES_ON)], Note.TOOL_LOOP),

@@ -303,8 +303,9 @@ def _begins_compacted(chat: Chat) -> bool:
 
 
 def _speaks_last(chat: Chat, newest: int) -> bool:
-    """Whether only instructions follow a message: clients put lists and reminders behind the question."""
-    return newest >= 0 and all(message.is_instruction for message in chat.messages[newest + 1 :])
+    """Whether nothing follows a message but instructions (lists, reminders), and how its answer is to begin."""
+    behind = [message for message in chat.messages[newest + 1 :] if not message.is_instruction]
+    return newest >= 0 and len(behind) < 2 and all(one.role == "assistant" and not one.calls for one in behind)
 
 
 def _chars(chat: Chat, most: int) -> int:
