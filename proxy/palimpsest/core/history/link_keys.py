@@ -94,13 +94,14 @@ def answer_links(
     The keys by which later requests lead back to an answer.
 
     Args:
-        turn: the request that it answers. Of side answers only summaries are known again, by their echo; a short
+        turn: the request that it answers. Summaries are known by their echo, and other side answers not at all; a short
             answer is known only together with what it answered.
     """
     opaque = tuple((LinkKind.ECHO, value) for value in opaque_prints(message, key))
+    kind, kept = (LinkKind.ECHO, KEPT_ECHOES) if turn.summarises else (LinkKind.PHRASE, KEPT_PHRASES)
+    said = [(kind, value) for value in _sample(message.text, kept, key)]
     if turn.role is Role.SIDE:
-        echo = _sample(message.text, KEPT_ECHOES, key) if turn.summarises else ()
-        return (*opaque, *((LinkKind.ECHO, value) for value in echo))
+        return (*opaque, *said) if turn.summarises else opaque
     links = [*opaque]
     if message.text or message.calls:
         links.append((LinkKind.ANSWER, _answer_print(fingerprint.full, len(message.text), turn.last_full, key)))
@@ -108,8 +109,7 @@ def answer_links(
         if call.id:
             links.append((LinkKind.CALL, id_print(key, "call", call.id)))
         links += [(LinkKind.TASK, id_print(key, "task", squeezed(value))) for value in _sentences(call.arguments)]
-    links += [(LinkKind.PHRASE, value) for value in _sample(message.text, KEPT_PHRASES, key)]
-    return tuple(dict.fromkeys(links))
+    return tuple(dict.fromkeys((*links, *said)))
 
 
 def reply_links(ids: Iterable[str], key: bytes) -> tuple[tuple[LinkKind, int], ...]:
