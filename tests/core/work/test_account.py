@@ -93,6 +93,29 @@ def test_a_part_of_a_command_that_passed_closes_no_failure_of_its_end() -> None:
     assert "failed" in told(account(ran(*runs), [], 2000))
 
 
+@pytest.mark.parametrize(
+    ("failed", "passed", "is_open"),
+    [
+        ("go test ./wire/7/...", "go test ./wire/8/...", True),
+        ("go test ./wire/7/...", "go test ./wire/...", False),
+        ("npm run build", "npm run lint", True),
+        ("python -m pytest tests/test_a.py::test_x", "python -m pytest tests/test_b.py", True),
+        ("python -m pytest tests/test_a.py::test_x", "uv run pytest tests/test_a.py -q", False),
+        ("pytest tests/a.py tests/b.py", "pytest tests/a.py", True),
+        ("pytest -q", "pytest tests/a.py", True),
+        ("uv run pytest tests", "uv run ruff check", True),
+        ("python manage.py migrate", "python manage.py check", True),
+        ("kubectl apply -f web.yaml", "kubectl apply -f db.yaml", True),
+        ("docker compose up -d db", "docker compose ps", True),
+        ("docker compose up -d db", "docker compose up", False),
+        ("git push", "git push -u origin feature/rows", False),
+    ],
+)
+def test_a_failure_is_closed_only_by_what_runs_all_of_it(failed: str, passed: str, is_open: bool) -> None:
+    runs = ((failed, "Error response from daemon: port is already allocated"), (passed, "fine"))
+    assert ("failed" in told(account(ran(*runs), [], 2000))) is is_open
+
+
 def test_a_command_passed_that_returned_nothing() -> None:
     lines = told(account(ran(("tsc --noEmit", "a.ts(9,45): error TS2345: no"), ("tsc --noEmit", "")), [], 2000))
     assert lines["ran"] == "tsc --noEmit" and "failed" not in lines

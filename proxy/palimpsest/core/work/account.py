@@ -101,6 +101,10 @@ _VARIABLES = re.compile(  # in front of a program
 )
 _PARTS = re.compile(r"&&|\|\|?|;")  # between parts of a command, which run one after another
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+_REDIRECTED = re.compile(r"\d?(?:>>?|<<?-?)(?:&\d|\s*[\w./'\"-]+)")
+_STARTS = re.compile(r"^(?:(?:uv|poetry|pdm) run |npx |(?:\S*/)?python[\d.]* -m )+")  # another program
+_EVERYTHING = re.compile(r"(?:(?:^|/)\.{1,3})+$|/+$")  # at the end of a path, or all of it
+_SAYS_WHAT = re.compile(r"(?!-|\d+$)").match
 _ONCE = re.compile(  # what nobody types again; nor what was fed to a command, which is not told
     r"(?:mkdir|rm|cp|mv|chmod|chown|touch|ln|sleep|kill|pkill|true|git (?:add|mv|rm|restore|reset))\b"
     r"|.*(?:<<-?\s*\S+$|--help\b|--version\b)|\w+ -c\b"
@@ -347,17 +351,16 @@ def runs_of(done: Sequence[CallOutcome]) -> dict[str, CallOutcome]:
 
 
 def open_failures(runs: Mapping[str, CallOutcome], texts: Sequence[LostText]) -> list[tuple[str, CallOutcome]]:
-    """The commands that failed, were meant to pass, and did not pass later."""
-    passed = {program: one.at for command, one in runs.items() if not one.is_failure for program in _programs(command)}
+    """The commands that failed, were meant to pass, and of which nothing passed later that runs all of them."""
+    passed = {tuple(part): one.at for command, one in runs.items() if not one.is_failure for part in _programs(command)}
 
-    def passed_at(program: str) -> int:
-        """When it passed, by itself or as a part of all that its first word runs; -1: never."""
-        return max(passed.get(program, -1), passed.get(program.partition(" ")[0], -1))
+    def is_solved(failed: Sequence[str], at: int) -> bool:
+        return any(later > at and _runs_all(part, failed) for part, later in passed.items())
 
     return [
         (command, one)
         for command, one in runs.items()
-        if one.is_failure and passed_at(_programs(command)[-1]) < one.at and not _is_foreseen(one, texts)
+        if one.is_failure and not is_solved(_programs(command)[-1], one.at) and not _is_foreseen(one, texts)
     ]
 
 
@@ -440,8 +443,25 @@ def _root(paths: Sequence[str]) -> str:
     return root if len(paths) > 1 and len(root) >= ROOT_CHARS else ""
 
 
-def _programs(command: str) -> list[str]:
-    """What each part of a command runs, if that does something: its first words that are no variables or options."""
-    parts = [_VARIABLES.sub("", part) for part in _PARTS.split(_QUOTED.sub("", command))]
-    programs = [[word for word in part.split() if not word.startswith("-")][:2] for part in parts]
-    return [" ".join(words) for words in programs if words and not only_looks(" ".join(words))] or [command]
+def _programs(command: str) -> list[list[str]]:
+    """
+    What each part of a command runs, if that does something: its words that are no variables, options or numbers.
+
+    What only starts a program is left out, and which places are meant by "everything here"; of git the first two words
+    are told, as nobody pushes a part.
+    """
+    programs = []
+    for part in _PARTS.split(_QUOTED.sub("", _REDIRECTED.sub("", command))):
+        plain = _VARIABLES.sub("", part.strip())
+        words = [_EVERYTHING.sub("", word) for word in _STARTS.sub("", plain).split() if _SAYS_WHAT(word)]
+        if words and not only_looks(plain):
+            words = [words[0].rpartition("/")[2], *filter(None, words[1:])]
+            programs.append(words[:2] if words[0] == "git" else words)
+    return programs or [[command]]
+
+
+def _runs_all(passed: Sequence[str], failed: Sequence[str]) -> bool:
+    """Whether a command ran all that another one runs: the same, a folder around it, or fewer words that name no file."""
+    is_around = all(old == new or old.startswith((f"{new}/", f"{new}:")) for new, old in zip(passed, failed))
+    names_files = any("/" in word or is_file(word) for word in passed[1:])
+    return is_around and (len(passed) == len(failed) or (len(passed) < len(failed) and not names_files))
