@@ -16,10 +16,28 @@ def said(prose: str, role: str = "assistant") -> LostText:
         "We settled on the small parser.",
         "We agreed to drop Windows.",
         "We will go with uv.",
+        "We'll go with Postgres.",
     ],
 )
 def test_a_decision_is_the_sentence_that_states_it(sentence: str) -> None:
     assert [one.strip() for one in decisions(said(f"That took long. {sentence} More tomorrow."))] == [sentence]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Let's use Redis for the queue.",
+        "No Kafka, use NATS.",
+        "Change of plan: NATS out, Kafka in.",
+        "Instead of JWT we use opaque tokens.",
+        "I prefer option B.",
+        "Take variant 2, the ring buffer.",
+        "OK, Redis then.",
+    ],
+)
+def test_what_a_user_chooses_is_decided_and_what_an_assistant_proposes_is_not(sentence: str) -> None:
+    assert [one.strip() for one in decisions(said(f"Thanks. {sentence}", "user"))] == [sentence]
+    assert decisions(said(f"Thanks. {sentence}")) == []
 
 
 @pytest.mark.parametrize(

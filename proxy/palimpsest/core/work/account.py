@@ -461,7 +461,9 @@ def _programs(command: str) -> list[list[str]]:
 
 
 def _runs_all(passed: Sequence[str], failed: Sequence[str]) -> bool:
-    """Whether a command ran all that another one runs: the same, a folder around it, or fewer words that name no file."""
-    is_around = all(old == new or old.startswith((f"{new}/", f"{new}:")) for new, old in zip(passed, failed))
+    """Whether a command ran all of another one: the same, a folder around it, or fewer words that name no file."""
+    is_around = all(
+        old == new or old.startswith((f"{new}/", f"{new}:")) for new, old in zip(passed, failed, strict=False)
+    )
     names_files = any("/" in word or is_file(word) for word in passed[1:])
     return is_around and (len(passed) == len(failed) or (len(passed) < len(failed) and not names_files))

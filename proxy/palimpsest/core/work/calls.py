@@ -69,8 +69,8 @@ _TESTS = re.compile(
 )
 _FAILURES = re.compile(r"(?i)^[1-9].*(?:fail|error)|(?:failures|errors): [1-9]")
 _ERROR = re.compile(
-    r"^.*?(\b\w*(?:Error|Exception):|(?:^(?:E +)?|: )[\w.]*(?:Error|Exception)$|\b[Ee]rror(?: \w{1,8})?:|\bError response from"
-    r"|\b[Ee]rror at\b|\berror\[|^[^\w\n]*(?:error|ERROR)\b|\bFAIL(?:ED|URE)?\b|\*\*\* \["
+    r"^.*?(\b\w*(?:Error|Exception):|(?:^(?:E +)?|: )[\w.]*(?:Error|Exception)$|\b[Ee]rror(?: \w{1,8})?:"
+    r"|\bError response from\b|\b[Ee]rror at\b|\berror\[|^[^\w\n]*(?:error|ERROR)\b|\bFAIL(?:ED|URE)?\b|\*\*\* \["
     r"|\bfatal:|\bpanic:|\bTraceback|\b[Nn]o such file|\bcommand not found|\bnot found$|\b[Pp]ermission denied"
     r"|\bcannot (?:use|find|open|access|import|stat|read|write|connect|create|load|resolve)\b|\bundefined:).*$",
     re.MULTILINE,

@@ -15,7 +15,14 @@ SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
 _DECIDES = re.compile(  # of an assistant, which says what it will do next in nearly every other form
     r"(?i)^\W*decisions?:|\b(?:decided|settled) (?:on|to|that|for|against)\b|\bagreed (?:on|to|that)\b"
     r"|(?<!if )(?<!whether )(?<!unless )(?<!should )(?<!could )"
-    r"\bwe (?:(?:will|should) )?(?:keep|stay with|stick (?:to|with)|go with|chose|went with)\b"
+    r"\bwe(?:['\u2019]ll| will| should)? (?:keep|stay with|stick (?:to|with)|go with|chose|went with)\b"
+)
+_CHOOSES = re.compile(  # of a user, who has the say
+    r"(?i)\blet['\u2019]?s (?:use|take|keep|drop|go with|sta(?:y|rt) with|stick (?:to|with)|switch to)\b"
+    r"|\bwe(?:['\u2019]ll| will) (?:use|take|drop|switch to|do without)\b|\bchange of plans?\b"
+    r"|\bI(?:['\u2019]d)? prefer\b|\binstead of [^,;]+?,? (?:we|use|take)\b"
+    r"|^\W*no [^\W\d][^,;]*[,;] (?:use|take|we)\b|^\W*ok(?:ay)?, \S+(?: \S+)? then\W*$"
+    r"|^\W*(?:ok(?:ay)?,? )?(?:take|go with) (?:option|variant|version|number|the)\b"
 )
 _UNIT = r" ?(?:%|percent\b|(?:[mµn]?s|sec(?:ond)?s?|min(?:ute)?s?|h(?:ours?)?|days?|weeks?|[kKMGT]i?B|tokens)\b)"
 _VALUE = re.compile(  # a word, a number or several, and a unit
@@ -36,7 +43,8 @@ _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
 def decisions(text: LostText) -> list[str]:
     """The sentences of a person or a model that state a decision."""
     said = SENTENCE.findall(without_printed(text))
-    return [one for one in said if _DECIDES.search(one) and not one.endswith("?")]
+    forms = (_DECIDES, _CHOOSES) if text.role == "user" else (_DECIDES,)
+    return [one for one in said if not one.endswith("?") and any(form.search(one) for form in forms)]
 
 
 def values(text: LostText) -> list[str]:
