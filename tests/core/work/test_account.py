@@ -344,6 +344,16 @@ def test_a_stretch_is_not_cut_off_beside_what_negates_it(said: str, told_of_it: 
     assert excerpts("assistant", f"{LONG} {said}.") == [told_of_it]
 
 
+def test_of_a_user_whole_sentences_are_told_and_of_others_nothing_that_he_rejected() -> None:
+    said = work(
+        ("assistant", "I suggest that MAX_FRAME is raised to 262144, as the kernel_buffer has it."),
+        ("user", "Make RELAY_MAX_FRAME configurable. Not 262144, the phones cannot take it. Leave old_relay alone."),
+    )
+    lines = told(account(said, [], 2000))
+    assert lines["user"].startswith("Make RELAY_MAX_FRAME configurable; Not 262144, the phones cannot take it; Leave")
+    assert "kernel_buffer" in lines["assistant"] and "262144" not in lines["assistant"]
+
+
 def test_json_that_a_tool_returns_is_told_field_by_field() -> None:
     result = json.dumps({"date": "1990-05-24", "holder": "mia_li_36", "about": "x" * LINE_CHARS})
     assert excerpts("tool", result) == ["date: 1990-05-24", "holder: mia_li_36"]

@@ -66,6 +66,10 @@ def test_an_amount_without_the_name_of_what_it_is_of_is_no_value() -> None:
     assert values(said(prose)) == ["timeout: 30 seconds"]
 
 
+def test_a_value_of_a_sentence_that_negates_something_is_not_told_alone() -> None:
+    assert values(said("Do not use port 5439. The scratch database is on port 5544.", "user")) == ["port 5544"]
+
+
 @pytest.mark.parametrize("text", [said("port 7431", "tool"), said("<notice>port 7431</notice>", "user")])
 def test_what_a_tool_or_a_client_wrote_states_nothing(text: LostText) -> None:
     assert values(text) == [] and decisions(text) == []

@@ -42,9 +42,9 @@ from palimpsest.core.work.calls import (
 from palimpsest.core.work.excerpts import JOINT, LINE_CHARS, Excerpt, choose_excerpts, offered
 from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
-from palimpsest.core.work.places import addresses, branch
+from palimpsest.core.work.places import addresses, branch, of_here
 from palimpsest.core.work.rules import rules
-from palimpsest.core.work.statements import decisions, values
+from palimpsest.core.work.statements import decisions, rejected, values
 from palimpsest.domain import TOOL_ROLES, Account, AccountLine, frozen
 
 QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one
@@ -168,7 +168,10 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     told = "\n".join(line.text for line in (*acts, *holding))
     ran = (one.call.what for one in done if one.call.act is Act.RAN and not only_looks(one.call.what))
     commands = {line.strip() for command in ran for line in command.splitlines()}
-    offers = offered(full, stood, needs.keys(), heads, commands)
+    typed = {at for at, text in enumerate(texts) if _speaker(text) == "user"}
+    against = set().union(*(rejected(full[at]) for at in typed))
+    offers = offered(full, stood, needs.keys(), heads, commands, typed)
+    offers = [one for one in offers if one.at in typed or against.isdisjoint(one.held)]
     room -= sum(len(label) + LABEL_CHARS for label in {PATHS, *map(_speaker, texts)})
     taken = choose_excerpts(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
     return Account((*acts, *_excerpt_lines(taken, texts, changed)), holding)
@@ -315,7 +318,7 @@ def _acts(
     said = [(at, text) for at, text in enumerate(texts) if at in ran or text.role == "user"]
     if (current := branch(text.called or text.prose for at, text in said if at in ran)) and current not in visible:
         yield line("branch", current, [one for at, one in ran.items() if current in texts[at].text][-1:])
-    if local := addresses((text.text for _, text in said), visible):
+    if local := addresses((text.text if at in ran else of_here(text.text) for at, text in said), visible):
         yield line("local", "; ".join(local), [one for at, one in ran.items() if local[0] in texts[at].text][-1:])
 
 

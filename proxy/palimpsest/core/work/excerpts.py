@@ -13,15 +13,18 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import accumulate
 from operator import itemgetter
 
 from palimpsest.core.work.names import Places, is_number
+from palimpsest.core.work.statements import SENTENCE
 from palimpsest.domain.frozen import frozen
 
 LINE_CHARS = 110  # a line up to this is offered whole
 RECORD_CHARS = 150  # also of a record with the names that it stands under
+SENTENCE_CHARS = 200  # of a person's, which is told whole
 LOOKED_CHARS = 400  # of a longer line, around the name
 ROW_STEPS = (1, 2)  # names of a line behind one that are told with it: more are a list that nobody can read
 DENSE_LINES = 2  # of each name, those with most other wanted names, beside its newest and its first one
@@ -70,7 +73,12 @@ class Excerpt:
 
 
 def offered(
-    texts: Sequence[str], stood: Sequence[Places], wanted: Set[str], heads: Sequence[str], whole: Set[str]
+    texts: Sequence[str],
+    stood: Sequence[Places],
+    wanted: Set[str],
+    heads: Sequence[str],
+    whole: Set[str],
+    typed: Set[int] = frozenset(),
 ) -> list[Excerpt]:
     """
     The stretches that may be told.
@@ -81,12 +89,14 @@ def offered(
         wanted: names.
         heads: of each message the file that it is from, or "".
         whole: lines that tell little in parts, as commands do: those that are short come whole, or not at all.
+        typed: the messages of which sentences are told: in parts, they may say the contrary.
     """
     inside = _parts_of(wanted)
     lines = {at: _lines_of(text, stood[at], wanted) for at, text in enumerate(texts)}
     found: dict[str, Excerpt] = {}
     for at, start in sorted(_told_lines(lines), reverse=True):
-        for stretch, place, here in _stretches_of(texts[at], start, lines[at][start], whole):
+        stretches = _sentences_of if at in typed else partial(_stretches_of, whole=whole)
+        for stretch, place, here in stretches(texts[at], start, lines[at][start]):
             if stretch in found or not stretch:
                 continue
             standing = {part for name in here for part in inside[name]}
@@ -202,6 +212,17 @@ def _told_lines(lines: Mapping[int, Mapping[int, Sequence[tuple[str, int]]]]) ->
         richest = sorted(places, reverse=True)[:DENSE_LINES]
         taken.update((at, start) for _, at, start in (places[0], places[-1], *richest))
     return taken
+
+
+def _sentences_of(text: str, start: int, here: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, Sequence[str]]]:
+    """The sentences of a line that hold these names; of one that is too long, stretches."""
+    stop = text.find("\n", start)
+    for sentence in SENTENCE.finditer(text, start, len(text) if stop < 0 else stop):
+        inside = [(name, at) for name, at in here if sentence.start() <= at < sentence.end()]
+        if inside and len(sentence[0]) <= SENTENCE_CHARS:
+            yield sentence[0].strip().rstrip("."), inside[0][1], [name for name, _ in inside]
+        elif inside:
+            yield from _stretches_of(text, start, inside, frozenset())
 
 
 def _stretches_of(

@@ -7,8 +7,10 @@ They are told by their form alone: "Decision: ...", "we settled on ...", "port 7
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 from palimpsest.core.archive.chunking import query_terms
+from palimpsest.core.work.names import names
 from palimpsest.core.work.need import SPEAKERS, LostText
 
 SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
@@ -35,6 +37,11 @@ _SET = re.compile(  # what has a value that is chosen, and no unit
 )
 PLACES = frozenset({"first", "last", "next", "top"})  # what a number of lines or bytes is counted from
 _MEASURED = re.compile(r"\d\.\d+ ?(?:[mµn]?s|sec(?:ond)?s?)$")  # how long something took
+NEGATES = re.compile(r"\b(?:not|never|no|nor|without|cannot|instead of|against)\b|n['\u2019]t\b", re.IGNORECASE)
+_REJECTS = re.compile(
+    rf"(?:{NEGATES.pattern})\W+(?:(?:use|touch|edit|change|run|restart|delete|the|to|on|in|with|at)\W+){{0,3}}(\S+)",
+    re.IGNORECASE,
+)
 _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
     r"```.*?(?:```|\Z)|^(?:[ \t]*[|+>]|[ \t]{2,})[^\n]*$|^[^\n]*\S {3,}\S[^\n]*$", re.MULTILINE | re.DOTALL
 )
@@ -48,14 +55,24 @@ def decisions(text: LostText) -> list[str]:
 
 
 def values(text: LostText) -> list[str]:
-    """The values that a person or a model names with what they are of: limits, amounts with a unit, versions."""
+    """
+    The values that a person or a model names with what they are of: limits, amounts with a unit, versions.
+
+    None of a sentence that negates something: alone it would say the contrary.
+    """
     found = []
-    for value in _VALUE.finditer(without_printed(text)):
+    said = (one for one in SENTENCE.findall(without_printed(text)) if not NEGATES.search(one))
+    for value in chain.from_iterable(map(_VALUE.finditer, said)):
         is_amount = value[4] and value[2] != " " and not _MEASURED.search(value[0])  # "the past 7 days" has no name
         is_set = is_amount or _SET.match(value[1]) or "=" in value[2]
         if is_set and query_terms(value[1]) and value[1].lower() not in PLACES:
             found.append(value[0])
     return found
+
+
+def rejected(text: str) -> set[str]:
+    """The names that a user's text says are not to be used: "not 262144", "do not touch src/legacy.py"."""
+    return set().union(*map(names, _REJECTS.findall(text)))
 
 
 def without_printed(text: LostText) -> str:
