@@ -1,6 +1,7 @@
 """The account of work that a compaction took away."""
 
 import json
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -352,6 +353,18 @@ def test_of_a_user_whole_sentences_are_told_and_of_others_nothing_that_he_reject
     lines = told(account(said, [], 2000))
     assert lines["user"].startswith("Make RELAY_MAX_FRAME configurable; Not 262144, the phones cannot take it; Leave")
     assert "kernel_buffer" in lines["assistant"] and "262144" not in lines["assistant"]
+
+
+def test_of_what_differs_in_its_digits_alone_few_are_told() -> None:
+    log = "\n".join(
+        f"12:00:{at:02} conn={1000 + 37 * at} recv by Handler{at} in api_{at}_{at * 7}(x)" for at in range(20)
+    )
+    asides = [("assistant", f"Handler{at} is fine; its timeout is {at} s.") for at in range(20)]
+    lines = told(account(work(("tool", f"{log}\nconn=4711 closed by PEER_RESET_37"), *asides), [], 2700))
+    text = "\n".join(lines.values())
+    assert lines["values"] == "timeout is 18 s; timeout is 19 s" and "PEER_RESET_37" in text
+    for form in (r"conn=\d+ recv", r"Handler\d+", r"api_\d+_\d+"):
+        assert len(set(re.findall(form, text))) <= 3, form  # one beside a name that is new
 
 
 def test_json_that_a_tool_returns_is_told_field_by_field() -> None:

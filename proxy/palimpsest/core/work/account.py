@@ -19,6 +19,7 @@ sees is told, and no name twice.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
@@ -39,7 +40,7 @@ from palimpsest.core.work.calls import (
     shortened,
     written_edits,
 )
-from palimpsest.core.work.excerpts import JOINT, LINE_CHARS, Excerpt, choose_excerpts, offered
+from palimpsest.core.work.excerpts import ALIKE, DIGITS, JOINT, LINE_CHARS, Excerpt, choose_excerpts, offered
 from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch, of_here
@@ -327,11 +328,15 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
 
     def newest(found: Callable[[LostText], list[str]], most: int, chars: int) -> Iterator[tuple[str, int]]:
         named: dict[str, int] = {}
+        alike: Counter[str] = Counter()
         for text in reversed(texts):
             for one in reversed(found(text)):
                 short = shortened(" ".join(one.split()), chars)
                 if short.lower() not in seen and not any(short in other or other in short for other in named):
-                    named[short] = text.occurrence
+                    form = DIGITS.sub("0", short)
+                    alike[form] += 1
+                    if alike[form] <= ALIKE:
+                        named[short] = text.occurrence
         return islice(named.items(), most)
 
     for label, found, most, chars in (

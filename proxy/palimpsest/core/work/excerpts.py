@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from heapq import heapify, heappop, heappush
@@ -32,10 +32,12 @@ BARE = 0.6  # of its worth, for a name with fewer words beside it than tell what
 SAID_LENGTH = 1.3  # of such names alone, for which they are told with what stands between them, as it was said
 OPENING_CHARS = 5  # at most, of what opens a name: `(~/.`, and the sign in front of it
 BESIDE = 2  # words that tell it
+ALIKE = 2  # names that differ in their digits alone: more are a list, as of a log
 LEAST_GAIN = 0.0001  # probability for each character: what adds less is noise
 JOINT = "; "  # between two excerpts
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
+DIGITS = re.compile(r"\d+")
 _TOKEN = re.compile(r"\S+")
 _STEPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0), (1, 2), (2, 1), (0, 3), (3, 0))
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
@@ -124,6 +126,7 @@ def choose_excerpts(
     for at, offer in enumerate(offers):
         under[offer.head].append(at)
     held = [offer.held for offer in offers]
+    forms = [{name: _form(name, offer.text) for name in offer.held} for offer in offers]
     costs = [len(offer.text) + len(JOINT) for offer in offers]
     for head in under.keys() - {""}:  # what opens it tells its names, and has its cost
         named = dict.fromkeys((name for name in needs if name in head), False)
@@ -131,12 +134,14 @@ def choose_excerpts(
             held[at] = {**named, **held[at]} if named else held[at]
             costs[at] += len(head) + head_chars
 
+    alike: Counter[str] = Counter()  # of the names that are told, by form
+
     def gain(at: int) -> float:
         """What an excerpt adds of the names that are needed, per token of its cost."""
         new = 0.0
         for name, full in held[at].items():
             more = (1.0 if full else bare[name]) - worth[name]
-            if more > 0:
+            if more > 0 and alike[forms[at].get(name, name)] < ALIKE:
                 new += needs[name] * more
         return new / costs[at]
 
@@ -167,12 +172,19 @@ def choose_excerpts(
             too_long.clear()
         taken[at] = offer
         for name, full in held[at].items():
+            alike[forms[at].get(name, name)] += not worth[name]
             worth[name] = max(worth[name], 1.0 if full else bare[name])
         for other in under.pop(offer.head, ()) if offer.head else ():  # which are cheaper now
             held[other] = offers[other].held
             costs[other] -= len(offer.head) + head_chars
             heappush(waiting, (-gain(other), other))
     return sorted(taken.values(), key=lambda offer: (offer.at, offer.place))
+
+
+def _form(name: str, stretch: str) -> str:
+    """A name without its digits; of a number, with the word before it, or behind it."""
+    before, _, behind = stretch.partition(name) if is_number(name) else ("", "", "")
+    return DIGITS.sub("0", "".join([*before.split()[-1:], name, *(() if before.strip() else behind.split()[:1])]))
 
 
 def _parts_of(wanted: Set[str]) -> dict[str, list[str]]:
