@@ -1,6 +1,6 @@
 """Where work goes on."""
 
-from palimpsest.core.work.places import MOST_ADDRESSES, addresses, branch, of_here
+from palimpsest.core.work.places import MOST_ADDRESSES, addresses, branch
 
 
 def test_the_branch_is_the_last_that_was_told() -> None:
@@ -11,14 +11,6 @@ def test_the_branch_is_the_last_that_was_told() -> None:
 def test_addresses_of_this_machine_come_newest_first_and_each_once() -> None:
     texts = ["Listening on port 8080", "curl http://localhost:8080/health", "The database is on port 5433."]
     assert addresses(texts, "") == ("port 5433", "http://localhost:8080/health")
-
-
-def test_an_address_that_a_person_forbids_or_that_is_of_another_machine_is_not_one_of_this() -> None:
-    said = (
-        "Never run it against the shared database on port 5439. The canary is relay-c2.int on port 9403. Use port 5544."
-        " Try http://127.0.0.1:8080."
-    )
-    assert of_here(said).split("\n") == [" Use port 5544.", " Try http://127.0.0.1:8080."]
 
 
 def test_addresses_that_the_model_sees_are_not_told() -> None:

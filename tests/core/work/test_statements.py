@@ -2,7 +2,7 @@
 
 import pytest
 from palimpsest.core.work.need import LostText
-from palimpsest.core.work.statements import decisions, values
+from palimpsest.core.work.statements import decisions, of_here, values
 
 
 def said(prose: str, role: str = "assistant") -> LostText:
@@ -64,6 +64,14 @@ def test_a_value_comes_with_what_it_is_of() -> None:
 def test_an_amount_without_the_name_of_what_it_is_of_is_no_value() -> None:
     prose = "Repo-map: using 1024 tokens, for the past 7 days minus 2 days, which took 70s. The timeout: 30 seconds."
     assert values(said(prose)) == ["timeout: 30 seconds"]
+
+
+def test_a_sentence_that_negates_something_or_names_another_machine_is_not_of_this_one() -> None:
+    said = (
+        "Never run it against the shared database on port 5439. The canary is relay-c2.int on port 9403. Use port 5544."
+        " Try http://127.0.0.1:8080."
+    )
+    assert of_here(said).split("\n") == [" Use port 5544.", " Try http://127.0.0.1:8080."]
 
 
 def test_a_value_of_a_sentence_that_negates_something_is_not_told_alone() -> None:

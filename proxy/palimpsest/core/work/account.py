@@ -43,9 +43,9 @@ from palimpsest.core.work.calls import (
 from palimpsest.core.work.excerpts import ALIKE, DIGITS, JOINT, LINE_CHARS, Excerpt, choose_excerpts, offered
 from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
-from palimpsest.core.work.places import addresses, branch, of_here
+from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
-from palimpsest.core.work.statements import decisions, rejected, values
+from palimpsest.core.work.statements import decisions, of_here, rejected, values
 from palimpsest.domain import TOOL_ROLES, Account, AccountLine, frozen
 
 QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one

@@ -132,6 +132,7 @@ def choose_excerpts(
         named = dict.fromkeys((name for name in needs if name in head), False)
         for at in under[head]:
             held[at] = {**named, **held[at]} if named else held[at]
+            forms[at] |= {name: _form(name, head) for name in named}
             costs[at] += len(head) + head_chars
 
     alike: Counter[str] = Counter()  # of the names that are told, by form

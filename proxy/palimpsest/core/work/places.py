@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from palimpsest.core.work.statements import NEGATES, SENTENCE
-
 MOST_ADDRESSES = 4  # told: older ones are seldom of use
 _BRANCH = re.compile(
     r"^On branch ([\w./-]+)|^## ([\w./-]+?)\.\.\.|^Switched to (?:a new )?branch '([^'\n]+)'"
@@ -16,10 +14,6 @@ _BRANCH = re.compile(
 _ADDRESS = re.compile(
     r"\bhttps?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0)(?::\d{2,5})?(?:/[\w./-]*\w)?"
     r"|\b[Pp]ort(?: is| to| from|:)? ?=? ?\d{2,5}\b|\b(?:localhost|127\.0\.0\.1):\d{2,5}\b"
-)
-
-_ELSEWHERE = re.compile(  # another machine
-    r"(?i)\b(?:host|remote|prod(?:uction)?|staging)\b|\w\.(?:com|dev|int|internal|io|lan|net|org)\b|(?<!127)(?:\.\d+){3}"
 )
 
 
@@ -35,11 +29,6 @@ def branch(texts: Iterable[str]) -> str:
         for match in _BRANCH.finditer(text):
             found = next(filter(None, match.groups()))
     return found
-
-
-def of_here(said: str) -> str:
-    """What a person said, without the sentences that negate something or are of another machine."""
-    return "\n".join(one for one in SENTENCE.findall(said) if not (NEGATES.search(one) or _ELSEWHERE.search(one)))
 
 
 def addresses(texts: Iterable[str], visible: str) -> tuple[str, ...]:

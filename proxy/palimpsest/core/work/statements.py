@@ -7,7 +7,6 @@ They are told by their form alone: "Decision: ...", "we settled on ...", "port 7
 from __future__ import annotations
 
 import re
-from itertools import chain
 
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.work.names import names
@@ -37,9 +36,12 @@ _SET = re.compile(  # what has a value that is chosen, and no unit
 )
 PLACES = frozenset({"first", "last", "next", "top"})  # what a number of lines or bytes is counted from
 _MEASURED = re.compile(r"\d\.\d+ ?(?:[mµn]?s|sec(?:ond)?s?)$")  # how long something took
-NEGATES = re.compile(r"\b(?:not|never|no|nor|without|cannot|instead of|against)\b|n['\u2019]t\b", re.IGNORECASE)
+_NEGATES = re.compile(r"\b(?:not|never|no|nor|without|cannot|instead of|against)\b|n['\u2019]t\b", re.IGNORECASE)
+_ELSEWHERE = re.compile(  # another machine
+    r"(?i)\b(?:host|remote|prod(?:uction)?)\b|\w\.(?:com|dev|int|internal|io|lan|net|org)\b|(?<!127)(?:\.\d+){3}"
+)
 _REJECTS = re.compile(
-    rf"(?:{NEGATES.pattern})\W+(?:(?:use|touch|edit|change|run|restart|delete|the|to|on|in|with|at)\W+){{0,3}}(\S+)",
+    rf"(?:{_NEGATES.pattern})\W+(?:(?:use|touch|edit|change|run|restart|delete|the|to|on|in|with|at)\W+){{0,3}}(\S+)",
     re.IGNORECASE,
 )
 _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
@@ -58,16 +60,20 @@ def values(text: LostText) -> list[str]:
     """
     The values that a person or a model names with what they are of: limits, amounts with a unit, versions.
 
-    None of a sentence that negates something: alone it would say the contrary.
+    None of a sentence that negates something or is of another machine: alone it would say something else.
     """
     found = []
-    said = (one for one in SENTENCE.findall(without_printed(text)) if not NEGATES.search(one))
-    for value in chain.from_iterable(map(_VALUE.finditer, said)):
+    for value in _VALUE.finditer(of_here(without_printed(text))):
         is_amount = value[4] and value[2] != " " and not _MEASURED.search(value[0])  # "the past 7 days" has no name
         is_set = is_amount or _SET.match(value[1]) or "=" in value[2]
         if is_set and query_terms(value[1]) and value[1].lower() not in PLACES:
             found.append(value[0])
     return found
+
+
+def of_here(said: str) -> str:
+    """The sentences of a text that negate nothing and are of no other machine, a line each."""
+    return "\n".join(one for one in SENTENCE.findall(said) if not (_NEGATES.search(one) or _ELSEWHERE.search(one)))
 
 
 def rejected(text: str) -> set[str]:
