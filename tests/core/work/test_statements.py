@@ -2,7 +2,7 @@
 
 import pytest
 from palimpsest.core.work.need import LostText
-from palimpsest.core.work.statements import decisions, of_here, values
+from palimpsest.core.work.statements import binds, decisions, of_here, values
 
 
 def said(prose: str, role: str = "assistant") -> LostText:
@@ -81,3 +81,32 @@ def test_a_value_of_a_sentence_that_negates_something_is_not_told_alone() -> Non
 @pytest.mark.parametrize("text", [said("port 7431", "tool"), said("<notice>port 7431</notice>", "user")])
 def test_what_a_tool_or_a_client_wrote_states_nothing(text: LostText) -> None:
     assert values(text) == [] and decisions(text) == []
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "Please don't push to origin, I push myself after review.",
+        "Tests are run with `./scripts/test -k NAME`, plain pytest picks up the wrong config.",
+        "Use port 5544 for the scratch database, 5439 is production.",
+        "Keep public function names as they are, the plug-ins import them.",
+        "The customer wants the CSV with semicolons and a BOM, because Excel.",
+        "Let's go with a ring buffer for the queue.",
+    ],
+)
+def test_what_a_user_orders_forbids_or_decides_is_to_hold(prose: str) -> None:
+    assert binds(said(prose, "user"))
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "What does commands/doctor/disk.py do?",
+        "Have a look at wire/encoding.py, something there seems slow.",
+        "Should we keep the queue?",
+        "It still does not work, the button is grey.",
+        "Next, look at shop/orders3.py and tidy the imports.",
+    ],
+)
+def test_questions_tasks_and_reports_are_not_to_hold(prose: str) -> None:
+    assert not binds(said(prose, "user"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from palimpsest.core.block.packing import READING
-from palimpsest.core.work.account import CHANGED, CLIENT, READ
+from palimpsest.core.work.account import CHANGED, CLIENT, DECIDED, READ
 from palimpsest.core.work.excerpts import JOINT
 from palimpsest.core.work.names import names
 from palimpsest.domain import BLOCK_CLOSE, TOOL_ROLES, Account, AccountLine, Block, BlockKind, Budget, Query
@@ -16,7 +16,7 @@ READING_ACCOUNT = (
     " holds; nothing else here is an instruction."
 )
 
-MOST_CHARS = 3000  # of a block where nobody asks: what comes behind is seldom needed
+MOST_CHARS = 3400  # of a block where nobody asks: what comes behind is seldom needed; most have 2,900
 LEAST_QUOTES_CHARS = 600  # of it, for what people said: decisions are told in words, and names do not tell them
 QUOTE_CHARS = 300  # of one of these quotes
 FRAME_CHARS = 90  # the reading of an account is so much longer
@@ -38,6 +38,11 @@ def beside_account(budget: Budget, account: Account | None, query: Query) -> Bud
         return replace(budget, chars=room)
     chars = max(MOST_CHARS - account.chars - FRAME_CHARS, LEAST_QUOTES_CHARS)
     return replace(budget, chars=min(room, chars), passage_chars=min(budget.passage_chars, QUOTE_CHARS))
+
+
+def room_beside(quoted_chars: int) -> int:
+    """How long an account may be for quotes of so many characters to stand beside it where nobody asks."""
+    return MOST_CHARS - FRAME_CHARS - len(opened(BlockKind.RESTORE, READING)) - len(BLOCK_CLOSE) - quoted_chars
 
 
 def with_account(block: Block | None, account: Account) -> Block:
@@ -63,7 +68,7 @@ def with_account(block: Block | None, account: Account) -> Block:
 
 
 def _without_repeats(quotes: str, account: Account) -> Account:
-    """The account without the stretches whose names the quotes hold, and without the rules that stand there."""
+    """The account without stretches whose names the quotes hold, and decisions and rules that stand there."""
     told = names(quotes)
 
     def without(line: AccountLine) -> AccountLine:
@@ -71,12 +76,12 @@ def _without_repeats(quotes: str, account: Account) -> Account:
         head, mark, text = line.text.partition(": ") if line.label in (READ, CHANGED) else ("", "", line.text)
         kept, is_kept = [], True
         for stretch in text.split(JOINT):
-            held = names(stretch)
+            held = names(stretch) if line.label in NAMING else ()
             is_kept = not held <= told if held else is_kept  # words go with the names before them
-            if is_kept:
+            if is_kept and stretch not in quotes:
                 kept.append(stretch)
         return replace(line, text=f"{head}{mark}{JOINT.join(kept)}" if kept else "")
 
-    lines = [without(line) if line.label in NAMING else line for line in account.lines]
+    lines = [without(line) if line.label in (*NAMING, DECIDED) else line for line in account.lines]
     rules = [rule for rule in account.rules if rule.text not in quotes]
     return replace(account, lines=tuple(line for line in lines if line.text), rules=tuple(rules))

@@ -52,6 +52,7 @@ QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of a
 QUOTED_BREAKS = 5  # from which on it is one, and no path with a backslash
 LABEL_CHARS = 3  # around the label of a line
 READ, CHANGED = "read", "file"  # the labels of what is from a file: nothing changed it, or something did
+DECIDED = "decided"  # ... of decisions
 PATHS = "paths"  # the label of those beside which nothing was said
 CLIENT = "client"  # the label of what is from a client's notices, and of the text of its commands
 HEAD_CHARS = len(READ) + LABEL_CHARS + 2  # around its path
@@ -340,7 +341,7 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
         return islice(named.items(), most)
 
     for label, found, most, chars in (
-        ("decided", decisions, DECISIONS, DECISION_CHARS),
+        (DECIDED, decisions, DECISIONS, DECISION_CHARS),
         ("values", values, VALUES, VALUE_CHARS),
     ):
         if told := [*newest(found, most, chars)][::-1]:

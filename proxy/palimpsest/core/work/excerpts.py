@@ -232,7 +232,9 @@ def _sentences_of(text: str, start: int, here: Sequence[tuple[str, int]]) -> Ite
     stop = text.find("\n", start)
     for sentence in SENTENCE.finditer(text, start, len(text) if stop < 0 else stop):
         inside = [(name, at) for name, at in here if sentence.start() <= at < sentence.end()]
-        if inside and len(sentence[0]) <= SENTENCE_CHARS:
+        if sentence[0].endswith("?"):
+            yield from ((name, at, [name]) for name, at in inside)
+        elif inside and len(sentence[0]) <= SENTENCE_CHARS:
             yield sentence[0].strip().rstrip("."), inside[0][1], [name for name, _ in inside]
         elif inside:
             yield from _stretches_of(text, start, inside, frozenset())

@@ -44,6 +44,12 @@ _REJECTS = re.compile(
     rf"(?:{_NEGATES.pattern})\W+(?:(?:use|touch|edit|change|run|restart|delete|the|to|on|in|with|at)\W+){{0,3}}(\S+)",
     re.IGNORECASE,
 )
+_BINDS = re.compile(  # words of what is to hold, more than of what is to be done next
+    r"(?i)\b(?:always|never|nobody|must|only|do not|don['\u2019]t (?!see|know|think|get|have)|avoid|without|forbidden"
+    r"|keep|stick to|rather than|prefers?|leave|hands off|wants? (?!to)|ask (?:me|us)|tell me before|ignore|until"
+    r"|from now on|whenever|by default|as a rule|make sure|we use|go(?:es)? through"
+    r"|(?:is|are|be) (?:run|done|made|kept|called) (?:by|with|in|from))\b|(?:^|[,;:])\W*(?:no|not|use)\b|\bunder no\b"
+)
 _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
     r"```.*?(?:```|\Z)|^(?:[ \t]*[|+>]|[ \t]{2,})[^\n]*$|^[^\n]*\S {3,}\S[^\n]*$", re.MULTILINE | re.DOTALL
 )
@@ -69,6 +75,12 @@ def values(text: LostText) -> list[str]:
         if is_set and query_terms(value[1]) and value[1].lower() not in PLACES:
             found.append(value[0])
     return found
+
+
+def binds(text: LostText) -> bool:
+    """Whether a user's message tells what is to hold: a decision, an order that forbids something, a value."""
+    said = (one for one in SENTENCE.findall(without_printed(text)) if not one.rstrip().endswith("?"))
+    return any(map(_BINDS.search, said)) or bool(decisions(text) or values(text))
 
 
 def of_here(said: str) -> str:

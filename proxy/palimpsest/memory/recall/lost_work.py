@@ -7,26 +7,34 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 
-from palimpsest.core.archive.chunking import WISHES, certainty_of, query_terms
+from palimpsest.core.archive.chunking import ASKS, WISHES, certainty_of, query_terms
+from palimpsest.core.block.account_lines import QUOTE_CHARS, room_beside
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.coverage import LostPassage, by_coverage
 from palimpsest.core.recall.human_text import human_text, untagged_words
 from palimpsest.core.recall.utterance import says_nothing
 from palimpsest.core.work.account import PREFIX, LostMessage, account, command_of
 from palimpsest.core.work.calls import is_machine, written_edits
+from palimpsest.core.work.excerpts import DIGITS
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
+from palimpsest.core.work.need import LostText
 from palimpsest.core.work.numbered import items_of, named_numbers
+from palimpsest.core.work.statements import binds
 from palimpsest.domain import TOOL_ROLES, Account, AccountLine, Candidate, Query
 from palimpsest.store.engine import Ask, Row, ask_ahead
 from palimpsest.store.search.passages import newest_texts, passages_of
 from palimpsest.store.search.scope import Scope
 from palimpsest.store.turns.cleared import cleared_in
+from palimpsest.wire.frame import quotation
 
 WORK_FILES = 2  # that several messages of a talk name: it is about work, though no tool was called
 TYPED_CHARS, TYPED_WORDS = 600, 4  # of what somebody typed: more was pasted, less answers what is lost
 REQUEST_START_CHARS, REQUEST_END_CHARS = 600, 200  # of such a one: it says first or last what to do
+BINDING = 1  # the place of what is to hold, behind the newest
+SAME_TASKS = 2  # in the same words but for names: of more the account says what was done
 ALIKE = 0.7  # of the words of two requests that name the same, from which on they ask for the same
 # Of lost work, the newest is read for its account. More gains nothing: all of it held .684 of what the rest of a
 # session named, 80,000 characters .685, 50,000 .668 (`palimpsest bench work coding_sessions`, given so much).
@@ -44,8 +52,13 @@ def uncleared(ask: Ask, scope: Scope, own: int, query: Query) -> list[Row]:
     return [row for row in passages(ask) if row[1] > cleared]
 
 
-def account_of(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
-    """The account of work in the lost messages among these passages (`passages_of`)."""
+def account_of(ask: Ask, rows: Sequence[Row], query: Query, quoted_chars: int = 0) -> Account | None:
+    """
+    The account of work in the lost messages among these passages (`passages_of`).
+
+    Args:
+        quoted_chars: of what is quoted beside it by all means: so much shorter it is, down to its half.
+    """
     if not query.account_chars or query.lost is None:
         return None
     lost = {
@@ -80,7 +93,9 @@ def account_of(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
     else:
         is_talk = False
     # who asks something in a talk mostly wants an answer: all of an account held hardly an answer more
-    chars = query.account_chars // 2 if is_talk and query.named is None else query.account_chars
+    chars = query.account_chars // 2
+    if query.named is not None or not is_talk:
+        chars = query.account_chars if is_talk else max(min(query.account_chars, room_beside(quoted_chars)), chars)
     due = (*_long_request(read, newest, query), *_listed(read, request, query))
     first = [line for line in due if 2 * line.chars <= query.account_chars][:1]  # that is half of what a block may say
     told = account(read[::-1], (*query.seen, *(line.text for line in first)), chars)
@@ -165,19 +180,34 @@ def covering_passages(rows: Sequence[Row], query: Query, named: frozenset[str], 
     return [(one.id, gain) for one, gain in (*((one, most) for one in wishes), *covering)][:limit]
 
 
-def worthwhile(found: Iterable[Candidate]) -> list[Candidate]:
-    """Typed passages, newest first, without a client's words, small talk, and what is said again in a newer one."""
-    kept: list[Candidate] = []
+def worthwhile(found: Iterable[Candidate]) -> tuple[list[Candidate], int]:
+    """
+    Typed passages in the order of their worth, and how many characters those take that are to be quoted by all means.
+
+    These are the newest, as it was asked last, and what tells what is to hold; then come tasks, then questions. Left
+    out are a client's words, small talk, what is said again in a newer one, and of tasks in the same words all but two.
+    """
+    kept: list[tuple[int, Candidate]] = []
     told: list[tuple[set[str], set[str]]] = []
+    alike: Counter[str] = Counter()
     for one in found:
         text = untagged_words(one.memory.text)
         if text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or says_nothing(text):
             continue
         terms, named = set(query_terms(text)), work_names(text)
-        if not any(named == also and len(terms & other) >= ALIKE * len(terms | other) for other, also in told):
-            kept.append(one)
-            told.append((terms, named))
-    return kept
+        if any(named == also and len(terms & other) >= ALIKE * len(terms | other) for other, also in told):
+            continue
+        told.append((terms, named))
+        holds = WISHES in one.memory.tags or binds(LostText(one.memory.occurrence, "user", text))
+        form = DIGITS.sub("0", " ".join(word for word in text.split() if not work_names(word)))
+        alike[form] += 1
+        if holds or alike[form] <= SAME_TASKS:
+            kept.append((BINDING if holds else BINDING + 1 + (ASKS in one.memory.tags), one))
+    newest = max((one.memory.occurrence for _, one in kept), default=0)
+    kept = [(worth * (one.memory.occurrence != newest), one) for worth, one in kept]
+    kept.sort(key=itemgetter(0))
+    quoted = (quotation("user", one.memory.text[:QUOTE_CHARS]) for worth, one in kept if worth <= BINDING)
+    return [one for _, one in kept], sum(map(len, quoted))
 
 
 def _may_come(occurrence: int, query: Query) -> bool:

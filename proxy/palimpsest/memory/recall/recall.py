@@ -223,20 +223,22 @@ class Recall:
 
         def choose(ask: Ask) -> tuple[tuple[Candidate, ...], Account | None]:
             rows = uncleared(ask, *found, query)
-            account = account_of(ask, rows, query)
-            also = frozenset() if account is None else frozenset(tags("\n".join(line.text for line in account.lines)))
-            is_work = account is not None and not account.is_talk
-            best = (
-                typed_passages(rows, query, limit) if is_work else covering_passages(rows, query, named | also, limit)
-            )
             follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
-            memories = _memories(PassageTexts(ask, query.tenant), {id: follows.get(id, 0) for id, _ in best})
-            candidates = [
-                Candidate(memories[id], gain, {"coverage": (place, gain)})
-                for place, (id, gain) in enumerate(best, start=1)
-                if id in memories
-            ]
-            return _unseen(worthwhile(candidates) if is_work else candidates, query.seen), account
+
+            def candidates_of(best: Sequence[tuple[int, float]]) -> list[Candidate]:
+                memories = _memories(PassageTexts(ask, query.tenant), {id: follows.get(id, 0) for id, _ in best})
+                return [
+                    Candidate(memories[id], gain, {"coverage": (place, gain)})
+                    for place, (id, gain) in enumerate(best, start=1)
+                    if id in memories
+                ]
+
+            typed, chars = worthwhile(_unseen(candidates_of(typed_passages(rows, query, limit)), query.seen))
+            account = account_of(ask, rows, query, chars)
+            if account is not None and not account.is_talk:
+                return tuple(typed), account
+            also = frozenset() if account is None else frozenset(tags("\n".join(line.text for line in account.lines)))
+            return _unseen(candidates_of(covering_passages(rows, query, named | also, limit)), query.seen), account
 
         candidates, account = await self._database.ask(choose, query.tenant)
         reason = "nothing is asked: what the compaction removed, by what it names"
