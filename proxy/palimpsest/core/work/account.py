@@ -45,7 +45,7 @@ from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
-from palimpsest.core.work.statements import decisions, of_here, rejected, values
+from palimpsest.core.work.statements import REJECTS, decisions, of_here, values
 from palimpsest.domain import TOOL_ROLES, Account, AccountLine, frozen
 
 QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one
@@ -171,7 +171,7 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     ran = (one.call.what for one in done if one.call.act is Act.RAN and not only_looks(one.call.what))
     commands = {line.strip() for command in ran for line in command.splitlines()}
     typed = {at for at, text in enumerate(texts) if _speaker(text) == "user"}
-    against = set().union(*(rejected(full[at]) for at in typed))
+    against = {name for at in typed for said in REJECTS.findall(full[at]) for name in names(said)}
     offers = offered(full, stood, needs.keys(), heads, commands, typed)
     offers = [one for one in offers if one.at in typed or against.isdisjoint(one.held)]
     room -= sum(len(label) + LABEL_CHARS for label in {PATHS, *map(_speaker, texts)})
@@ -334,8 +334,7 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
             for one in reversed(found(text)):
                 short = shortened(" ".join(one.split()), chars)
                 if short.lower() not in seen and not any(short in other or other in short for other in named):
-                    form = DIGITS.sub("0", short)
-                    alike[form] += 1
+                    alike[form := DIGITS.sub("0", short)] += 1
                     if alike[form] <= ALIKE:
                         named[short] = text.occurrence
         return islice(named.items(), most)
@@ -363,13 +362,12 @@ def open_failures(runs: Mapping[str, CallOutcome], texts: Sequence[LostText]) ->
     """The commands that failed, were meant to pass, and of which nothing passed later that runs all of them."""
     passed = {tuple(part): one.at for command, one in runs.items() if not one.is_failure for part in _programs(command)}
 
-    def is_solved(failed: Sequence[str], at: int) -> bool:
-        return any(later > at and _runs_all(part, failed) for part, later in passed.items())
-
     return [
         (command, one)
         for command, one in runs.items()
-        if one.is_failure and not is_solved(_programs(command)[-1], one.at) and not _is_foreseen(one, texts)
+        if one.is_failure
+        and not any(at > one.at and _runs_all(part, _programs(command)[-1]) for part, at in passed.items())
+        and not _is_foreseen(one, texts)
     ]
 
 
@@ -453,19 +451,14 @@ def _root(paths: Sequence[str]) -> str:
 
 
 def _programs(command: str) -> list[list[str]]:
-    """
-    What each part of a command runs, if that does something: its words that are no variables, options or numbers.
-
-    What only starts a program is left out, and which places are meant by "everything here"; of git the first two words
-    are told, as nobody pushes a part.
-    """
+    """What each part of a command runs, if that does something: its words that are no variables, options or numbers."""
     programs = []
     for part in _PARTS.split(_QUOTED.sub("", _REDIRECTED.sub("", command))):
         plain = _VARIABLES.sub("", part.strip())
         words = [_EVERYTHING.sub("", word) for word in _STARTS.sub("", plain).split() if _SAYS_WHAT(word)]
         if words and not only_looks(plain):
             words = [words[0].rpartition("/")[2], *filter(None, words[1:])]
-            programs.append(words[:2] if words[0] == "git" else words)
+            programs.append(words[:2] if words[0] == "git" else words)  # nobody pushes a part
     return programs or [[command]]
 
 

@@ -80,7 +80,7 @@ def offered(
     wanted: Set[str],
     heads: Sequence[str],
     whole: Set[str],
-    typed: Set[int] = frozenset(),
+    typed: Set[int],
 ) -> list[Excerpt]:
     """
     The stretches that may be told.

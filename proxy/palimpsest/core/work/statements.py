@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from palimpsest.core.archive.chunking import query_terms
-from palimpsest.core.work.names import names
 from palimpsest.core.work.need import SPEAKERS, LostText
 
 SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
@@ -40,7 +39,7 @@ _NEGATES = re.compile(r"\b(?:not|never|no|nor|without|cannot|instead of|against)
 _ELSEWHERE = re.compile(  # another machine
     r"(?i)\b(?:host|remote|prod(?:uction)?)\b|\w\.(?:com|dev|int|internal|io|lan|net|org)\b|(?<!127)(?:\.\d+){3}"
 )
-_REJECTS = re.compile(
+REJECTS = re.compile(  # what is not to be used: "not 262144", "do not touch src/legacy.py"
     rf"(?:{_NEGATES.pattern})\W+(?:(?:use|touch|edit|change|run|restart|delete|the|to|on|in|with|at)\W+){{0,3}}(\S+)",
     re.IGNORECASE,
 )
@@ -63,11 +62,7 @@ def decisions(text: LostText) -> list[str]:
 
 
 def values(text: LostText) -> list[str]:
-    """
-    The values that a person or a model names with what they are of: limits, amounts with a unit, versions.
-
-    None of a sentence that negates something or is of another machine: alone it would say something else.
-    """
+    """The values that a person or a model names with what they are of, but for sentences that are not `of_here`."""
     found = []
     for value in _VALUE.finditer(of_here(without_printed(text))):
         is_amount = value[4] and value[2] != " " and not _MEASURED.search(value[0])  # "the past 7 days" has no name
@@ -86,11 +81,6 @@ def binds(text: LostText) -> bool:
 def of_here(said: str) -> str:
     """The sentences of a text that negate nothing and are of no other machine, a line each."""
     return "\n".join(one for one in SENTENCE.findall(said) if not (_NEGATES.search(one) or _ELSEWHERE.search(one)))
-
-
-def rejected(text: str) -> set[str]:
-    """The names that a user's text says are not to be used: "not 262144", "do not touch src/legacy.py"."""
-    return set().union(*map(names, _REJECTS.findall(text)))
 
 
 def without_printed(text: LostText) -> str:

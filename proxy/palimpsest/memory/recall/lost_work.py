@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import itemgetter
 
 from palimpsest.core.archive.chunking import ASKS, WISHES, certainty_of, query_terms
 from palimpsest.core.block.account_lines import QUOTE_CHARS, room_beside
@@ -53,12 +52,7 @@ def uncleared(ask: Ask, scope: Scope, own: int, query: Query) -> list[Row]:
 
 
 def account_of(ask: Ask, rows: Sequence[Row], query: Query, quoted_chars: int = 0) -> Account | None:
-    """
-    The account of work in the lost messages among these passages (`passages_of`).
-
-    Args:
-        quoted_chars: of what is quoted beside it by all means: so much shorter it is, down to its half.
-    """
+    """The account of work in the lost messages of `passages_of`; shorter where so much is quoted beside it anyway."""
     if not query.account_chars or query.lost is None:
         return None
     lost = {
@@ -182,10 +176,9 @@ def covering_passages(rows: Sequence[Row], query: Query, named: frozenset[str], 
 
 def worthwhile(found: Iterable[Candidate]) -> tuple[list[Candidate], int]:
     """
-    Typed passages in the order of their worth, and how many characters those take that are to be quoted by all means.
+    Typed passages, and the characters of those that come by all means: the newest, and what is to hold; then tasks.
 
-    These are the newest, as it was asked last, and what tells what is to hold; then come tasks, then questions. Left
-    out are a client's words, small talk, what is said again in a newer one, and of tasks in the same words all but two.
+    Without a client's words, small talk, what a newer one says again, and of tasks in the same words all but two.
     """
     kept: list[tuple[int, Candidate]] = []
     told: list[tuple[set[str], set[str]]] = []
@@ -204,10 +197,9 @@ def worthwhile(found: Iterable[Candidate]) -> tuple[list[Candidate], int]:
         if holds or alike[form] <= SAME_TASKS:
             kept.append((BINDING if holds else BINDING + 1 + (ASKS in one.memory.tags), one))
     newest = max((one.memory.occurrence for _, one in kept), default=0)
-    kept = [(worth * (one.memory.occurrence != newest), one) for worth, one in kept]
-    kept.sort(key=itemgetter(0))
-    quoted = (quotation("user", one.memory.text[:QUOTE_CHARS]) for worth, one in kept if worth <= BINDING)
-    return [one for _, one in kept], sum(map(len, quoted))
+    kept.sort(key=lambda each: each[0] * (each[1].memory.occurrence != newest))
+    surely = (one.memory for worth, one in kept if worth == BINDING or one.memory.occurrence == newest)
+    return [one for _, one in kept], sum(len(quotation("user", one.text[:QUOTE_CHARS])) for one in surely)
 
 
 def _may_come(occurrence: int, query: Query) -> bool:
