@@ -76,6 +76,8 @@ OFF = (
         "store.search.derived",
         "settings.describe",
         "settings.prices",
+        "memory.operation.key_service",
+        "memory.operation.switch_service",
     ),
 )
 

@@ -41,7 +41,7 @@ def add_commands(command: Command) -> None:
 
 def _create(given: argparse.Namespace) -> int:
     from palimpsest.commands import data_folder
-    from palimpsest.memory.operation.proxy_keys import KeyService, key_json
+    from palimpsest.memory.operation.key_service import KeyService, key_json
 
     async def create(database: Engine) -> tuple[str, ProxyKey]:
         limits = (given.user, given.scope, given.expires, given.read_only)
@@ -62,7 +62,7 @@ def _create(given: argparse.Namespace) -> int:
 
 def _list(given: argparse.Namespace) -> int:
     from palimpsest.commands import data_folder
-    from palimpsest.memory.operation.proxy_keys import KeyService, key_json
+    from palimpsest.memory.operation.key_service import KeyService, key_json
 
     keys = data_folder.run(quiet_policy(given), lambda database: KeyService(database, time.time).list_keys())
     if given.json:
@@ -83,7 +83,7 @@ def _list(given: argparse.Namespace) -> int:
 
 def _revoke(given: argparse.Namespace) -> int:
     from palimpsest.commands import data_folder
-    from palimpsest.memory.operation.proxy_keys import KeyService, key_json
+    from palimpsest.memory.operation.key_service import KeyService, key_json
 
     aside = terminal.console(is_aside=True)
 

@@ -26,7 +26,7 @@ def add_commands(command: Command) -> None:
 
 def _disable(given: argparse.Namespace) -> int:
     from palimpsest.commands import data_folder
-    from palimpsest.memory.operation.switches import SwitchService
+    from palimpsest.memory.operation.switch_service import SwitchService
     from palimpsest.store.turns.listings import tenants
 
     async def disable(database: Engine) -> bool:
@@ -50,7 +50,7 @@ def _disable(given: argparse.Namespace) -> int:
 
 def _enable(given: argparse.Namespace) -> int:
     from palimpsest.commands import data_folder
-    from palimpsest.memory.operation.switches import SwitchService
+    from palimpsest.memory.operation.switch_service import SwitchService
 
     async def enable(database: Engine) -> tuple[bool, list[str]]:
         switches = SwitchService(database, time.time)

@@ -8,7 +8,7 @@ import pytest
 from palimpsest.core.caller.proxy_keys import PREFIX
 from palimpsest.core.redaction.formats import LONG_CHARS, Format, long_formats, short_formats
 from palimpsest.core.redaction.redaction import redact
-from palimpsest.memory.operation.proxy_keys import KEY_BYTES
+from palimpsest.memory.operation.key_service import KEY_BYTES
 
 from tests.patterns import example
 

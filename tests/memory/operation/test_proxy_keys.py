@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from palimpsest.core.caller.proxy_keys import digest_of
 from palimpsest.domain.errors import PolicyError
-from palimpsest.memory.operation.proxy_keys import KeyService, KnownKeys, key_json, stored_tenant
+from palimpsest.memory.operation.key_service import KeyService, key_json, stored_tenant
+from palimpsest.memory.operation.proxy_keys import KnownKeys
 from palimpsest.store.engine.sqlite.database import Database
 
 from tests.clock import Clock

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from palimpsest.domain.errors import PolicyError
-from palimpsest.memory.operation.switches import KnownSwitches, SwitchService
+from palimpsest.memory.operation.switch_service import SwitchService
+from palimpsest.memory.operation.switches import KnownSwitches
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.switches import SwitchedOff
 

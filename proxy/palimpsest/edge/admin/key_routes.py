@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Refused, Routes, operation
-from palimpsest.memory.operation.proxy_keys import NAME, NAME_CHARS, KeyService, key_json
+from palimpsest.memory.operation.key_service import NAME, NAME_CHARS, KeyService, key_json
 
 UNKNOWN = "there is no such key"
 

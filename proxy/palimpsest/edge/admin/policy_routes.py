@@ -17,7 +17,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Routes, operation
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.operation.policy_reload import Reload
-from palimpsest.memory.operation.switches import SwitchService
+from palimpsest.memory.operation.switch_service import SwitchService
 from palimpsest.settings.policy import ENVIRON, Policy
 
 WITHHELD = "[withheld]"
