@@ -78,6 +78,9 @@ OFF = (
         "settings.prices",
         "memory.operation.key_service",
         "memory.operation.switch_service",
+        "core.archive.tombstones",
+        "store.turns.tombstones",
+        "store.turns.stats",
     ),
 )
 

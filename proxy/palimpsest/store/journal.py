@@ -39,8 +39,7 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.store.engine import Ask, Engine, Row, ask_ahead, ids, nobody
 from palimpsest.store.turns.branch_heads import head_after, head_of
 from palimpsest.store.turns.diffs import message_list
-from palimpsest.store.turns.stats import count, oldest_pending, usage
-from palimpsest.store.turns.tombstones import holds_erased
+from palimpsest.store.turns.pending import count_pending, oldest_pending
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import from_stored
 
@@ -237,6 +236,7 @@ class Journal:
 
     async def is_partly_erased(self, tenant: str, conversation: str) -> bool:
         """Whether something of this conversation was erased on request."""
+        from palimpsest.store.turns.tombstones import holds_erased  # late: only what we compact ourselves asks
 
         def look(ask: Ask) -> bool:
             sql = (
@@ -357,7 +357,7 @@ class Journal:
         """
         if self._database.error:
             raise MemoryFault(self._database.error)
-        return await self._database.ask(lambda ask: count(ask, "pending"))
+        return await self._database.ask(count_pending)
 
     async def oldest_pending(self) -> float:
         """
@@ -370,6 +370,8 @@ class Journal:
 
     async def stats(self) -> Mapping[str, Any]:
         """Counts, sizes, lag and search times: see `stats.usage`."""
+        from palimpsest.store.turns.stats import usage  # late: only who looks at the statistics asks
+
         return await self._database.ask(usage)
 
 

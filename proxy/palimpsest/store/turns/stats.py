@@ -9,6 +9,7 @@ from typing import Any
 
 from palimpsest.store.engine import Ask
 from palimpsest.store.operation.switches import switched_off
+from palimpsest.store.turns.pending import PENDING, oldest_pending
 
 COUNTS = {
     "tenants": "SELECT count(*) FROM tenant",
@@ -17,7 +18,7 @@ COUNTS = {
     "messages": "SELECT count(*) FROM occurrence",
     "contents": "SELECT count(*) FROM content",
     "memories": "SELECT count(*) FROM memory",
-    "pending": "SELECT count(*) FROM unindexed",
+    "pending": PENDING,
     "set_aside": "SELECT count(*) FROM quarantine",
     "bytes": "SELECT stored_bytes()",
 }
@@ -27,10 +28,6 @@ HAVING count(*) > 0 OR EXISTS (SELECT 1 FROM task WHERE name = 'facts version')
 """
 RECENT_TURNS = 2000  # whose searches are counted: enough for a 95th percentile, and read in well under a second
 
-OLDEST_PENDING = """
-SELECT occurrence.created_at FROM unindexed JOIN memory ON memory.id = unindexed.memory
-JOIN occurrence ON occurrence.id = memory.occurrence ORDER BY unindexed.memory LIMIT 1
-"""
 SEARCH_TIMES = """
 SELECT ms FROM (
     SELECT CAST(field(explain, 'elapsed_ms.recall') AS DOUBLE PRECISION) AS ms FROM (
@@ -42,11 +39,6 @@ WHERE ms IS NOT NULL
 def count(ask: Ask, name: str) -> int:
     """One of `COUNTS`."""
     return int(ask(COUNTS[name])[0][0])
-
-
-def oldest_pending(ask: Ask) -> float:
-    """Unix seconds of the message that has waited longest to be indexed; 0 where none waits."""
-    return next((float(at) for (at,) in ask(OLDEST_PENDING)), 0.0)
 
 
 def usage(ask: Ask) -> Mapping[str, Any]:
