@@ -81,6 +81,9 @@ OFF = (
         "core.archive.tombstones",
         "store.turns.tombstones",
         "store.turns.stats",
+        "store.turns.branch_writing",
+        "core.prefix_rebuild",
+        "memory.recording.batch",
     ),
 )
 

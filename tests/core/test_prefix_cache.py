@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 from palimpsest.core.block.placement import Replay
 from palimpsest.core.decision import Decision
-from palimpsest.core.prefix_cache import (
-    CACHE_LIFE_SECONDS,
-    SMALLEST_PREFIX_TOKENS,
-    PreviousPrompt,
-    change_of,
-    rebuild_of,
-)
+from palimpsest.core.prefix_cache import change_of
+from palimpsest.core.prefix_rebuild import CACHE_LIFE_SECONDS, SMALLEST_PREFIX_TOKENS, PreviousPrompt, rebuild_of
 from palimpsest.core.reading import Reading
 from palimpsest.domain import (
     Added,

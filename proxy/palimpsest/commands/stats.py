@@ -19,7 +19,7 @@ from rich.text import Text
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, Command, policy_flags, policy_of, positive, quiet_policy
 from palimpsest.console.terminal import safe
-from palimpsest.core.prefix_cache import CACHE_LIFE_SECONDS
+from palimpsest.core.prefix_rebuild import CACHE_LIFE_SECONDS
 from palimpsest.domain import Rebuild
 from palimpsest.store.turns.costs import CostGrouping
 

@@ -43,7 +43,8 @@ NOT_YET = {
 
 OF_REQUESTS = (
     *("journal.py", "search/passages.py", "search/scope.py", "engine/full_text.py"),
-    *(f"turns/{name}.py" for name in ("requests", "answers", "messages", "branch_heads", "diffs", "costs", "turns")),
+    *(f"turns/{name}.py" for name in ("requests", "answers", "messages", "diffs", "costs", "turns")),
+    *("turns/branch_heads.py", "turns/branch_writing.py"),
 )
 """Files of the store whose statements a request waits for, or the archive of its turn."""
 

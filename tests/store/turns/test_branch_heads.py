@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from palimpsest.domain import Clues, Head, Json, LinkKind, Record, Role
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import MAX_HEADS_READ, Journal
-from palimpsest.store.turns.branch_heads import MAX_TAIL_MESSAGES, ROW_BYTES, remove_unused_listings
+from palimpsest.store.turns.branch_writing import MAX_TAIL_MESSAGES, ROW_BYTES, remove_unused_listings
 
 from tests.databases import database_in
 from tests.examples import examples

@@ -25,16 +25,15 @@ from palimpsest.core.redaction.redaction import is_withheld, redact
 from palimpsest.domain import AnswerRecord, Completion, Quarantined, Turn, Usage
 from palimpsest.domain.errors import DataFault, MemoryFault
 from palimpsest.domain.ports import ArchiveCounts, Clock
+from palimpsest.memory.recording.batch import Batch, Result
 from palimpsest.memory.recording.readers import SLOW_SECONDS, Readers
 from palimpsest.memory.recording.write_batch import (
     GATHER_SECONDS,
     STUCK_SECONDS,
-    Batch,
     Item,
     Outcome,
     Report,
     RequestItem,
-    Result,
     WriterState,
 )
 from palimpsest.store.journal import Journal

@@ -1,16 +1,14 @@
 """
-What is written of turns: requests and answers as they were taken, batches of what was made of them, what became of
-each, and the protocol of whoever writes them.
+What is written of turns: requests and answers as they were taken, what became of each, and the protocol of whoever
+writes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
-from palimpsest.domain import AnswerRecord, Cost, Ending, Record, Turn, frozen
+from palimpsest.domain import Cost, Ending, Turn, frozen
 from palimpsest.domain.ports import Wire
 
 if TYPE_CHECKING:  # the archive process starts a third faster without it
@@ -55,8 +53,6 @@ class AnswerItem(_TurnItem):
 
 
 Item = RequestItem | AnswerItem
-Result = Record | AnswerRecord | Exception
-"""What became of reading an item; an exception where it cannot be read."""
 
 
 @frozen
@@ -67,52 +63,6 @@ class Outcome:
     is_lost: bool = False
     prompt_tokens: int = 0  # that the upstream counted, where it said so; 0: it did not
     cost: Cost | None = None  # of an answer that was written now
-
-
-@dataclass(slots=True)
-class Batch:
-    """What is written in one transaction."""
-
-    records: list[tuple[RequestItem, Record]] = field(default_factory=list)
-    heard: list[tuple[AnswerItem, AnswerRecord]] = field(default_factory=list)
-    broken: list[tuple[Item, Exception]] = field(default_factory=list)  # what could not be read
-    chars: int = 0
-    began_at: float = field(default_factory=monotonic)
-
-    def __len__(self) -> int:
-        """Requests and answers that can be written."""
-        return len(self.records) + len(self.heard)
-
-    @property
-    def items(self) -> list[Item]:
-        """The items that can be written."""
-        return [*(item for item, _ in self.records), *(item for item, _ in self.heard)]
-
-    @property
-    def everything(self) -> list[Item]:
-        """All items, including those that could not be read."""
-        return [*self.items, *(item for item, _ in self.broken)]
-
-    def add(self, item: Item, result: Result) -> None:
-        """Add an item with what was read of it; an exception puts it among the broken ones."""
-        self.chars += item.chars
-        if isinstance(result, Exception):
-            self.broken.append((item, result))
-        elif isinstance(item, RequestItem):
-            assert isinstance(result, Record)
-            self.records.append((item, result))
-        else:
-            assert isinstance(result, AnswerRecord)
-            self.heard.append((item, result))
-
-    def halves(self) -> tuple[Batch, Batch]:
-        """Two batches of two or more items; requests stay in front of answers."""
-        middle = len(self) // 2
-        requests, answers = min(middle, len(self.records)), max(middle - len(self.records), 0)
-        return (
-            Batch(self.records[:requests], self.heard[:answers]),
-            Batch(self.records[requests:], self.heard[answers:]),
-        )
 
 
 Report = Callable[[Sequence[Outcome]], None]

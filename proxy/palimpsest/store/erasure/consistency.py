@@ -21,7 +21,8 @@ from palimpsest.store.engine import Ask, Transaction, full_text, ids
 from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
 from palimpsest.store.knowledge.fact_consistency import wrong_facts
 from palimpsest.store.search.derived import REBUILD
-from palimpsest.store.turns.branch_heads import LISTED, WIDTH, int64_of, remove_unused_listings, to_listing
+from palimpsest.store.turns.branch_heads import LISTED, WIDTH, int64_of, to_listing
+from palimpsest.store.turns.branch_writing import remove_unused_listings
 from palimpsest.store.turns.diffs import decode_kept, message_list
 
 ROWS_AT_A_TIME = 5_000

@@ -16,7 +16,8 @@ from palimpsest.core.block.pressure import CHARS_PER_TOKEN
 from palimpsest.domain import AnswerRecord, Cost, Ending, Entry, NewCut, ResentTurn
 from palimpsest.store.engine import Statement, Transaction
 from palimpsest.store.families.passages import write_passages
-from palimpsest.store.turns.branch_heads import remove_unused_listings, to_listing
+from palimpsest.store.turns.branch_heads import to_listing
+from palimpsest.store.turns.branch_writing import remove_unused_listings
 from palimpsest.store.turns.costs import write_costs
 from palimpsest.store.turns.diffs import decode_kept, encode_kept, message_list
 from palimpsest.store.turns.messages import NewOccurrence, forget_occurrences, write_occurrences

@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from palimpsest.core.prefix_cache import PreviousPrompt, rebuild_of
+from palimpsest.core.prefix_rebuild import PreviousPrompt, rebuild_of
 from palimpsest.domain import Cost, Rebuild, Role, Usage
 from palimpsest.store.engine import Ask, Transaction
 from palimpsest.wire.values import dumps

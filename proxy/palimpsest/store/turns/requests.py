@@ -13,17 +13,13 @@ from palimpsest.domain import Block, HeadFlag, LinkKind, ParentListing, Record, 
 from palimpsest.store.engine import Row, Statement, Transaction, ids
 from palimpsest.store.families.facts import move_facts
 from palimpsest.store.families.passages import write_passages
-from palimpsest.store.turns.branch_heads import (
+from palimpsest.store.turns.branch_heads import Listed, int64_of, to_listing, to_lost, to_state
+from palimpsest.store.turns.branch_writing import (
     MAX_TAIL_MESSAGES,
     ROW_BYTES,
-    Listed,
     Parent,
-    int64_of,
     listing_prefix,
     remove_unused_listings,
-    to_listing,
-    to_lost,
-    to_state,
 )
 from palimpsest.store.turns.diffs import encode_kept, encode_run
 from palimpsest.store.turns.messages import NewOccurrence, write_occurrences
