@@ -84,6 +84,8 @@ OFF = (
         "store.turns.branch_writing",
         "core.prefix_rebuild",
         "memory.recording.batch",
+        "store.engine.sqlite.known_tables",
+        "store.engine.sqlite.snapshot",
     ),
 )
 

@@ -17,7 +17,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Engine, Row, Transaction
 from palimpsest.store.engine.full_text import optimise
 from palimpsest.store.engine.last_ids import last_ids, set_last_ids
-from palimpsest.store.engine.sqlite.tables import Table, known_tables
+from palimpsest.store.engine.sqlite.known_tables import Table, known_tables
 
 ROWS = 200  # of one transaction: with the longest messages some hundred megabytes
 MARKED = "SELECT origin FROM migration"

@@ -13,8 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from palimpsest.domain.errors import MemoryFault, faults
-from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
-from palimpsest.store.engine.sqlite.tables import known_version
+from palimpsest.store.engine.sqlite.snapshot import damages_of, known_version, orphans_of, snapshot
 
 STEP_PAGES = 2_048  # 8 MB: some 10 ms of the disk
 STEP_PAUSE_SECONDS = 0.002  # between them, for others who read and write

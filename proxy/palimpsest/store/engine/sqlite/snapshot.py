@@ -10,10 +10,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from palimpsest.domain.errors import faults
+from palimpsest.domain.errors import MemoryFault, faults
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.engine.dialect import SQLITE
-from palimpsest.store.engine.sqlite.tables import known_version
+from palimpsest.store.engine.sqlite.tables import APPLICATION_ID
+from palimpsest.store.schema import refusal_of
 
 MOST_DAMAGES = 5  # of the file, in words of SQLite's: one says enough
 ORPHANS = 'SELECT count(*), min("table") FROM pragma_foreign_key_check'
@@ -67,3 +68,19 @@ def orphans_of(ask: Ask) -> tuple[int, str]:
     """Count rows that refer to a row that is gone, and name a table that has some."""
     ((count, table),) = ask(ORPHANS)
     return int(count), str(table)
+
+
+def known_version(ask: Ask, doing: str) -> int:
+    """
+    Return the version of a database; raises where it is not ours, or not `VERSION`.
+
+    Raises:
+        MemoryFault: it is another program's, or of another version; it begins with `doing`.
+    """
+    ((application,),) = ask("PRAGMA application_id")
+    ((version,),) = ask("PRAGMA user_version")
+    if application != APPLICATION_ID:
+        raise MemoryFault(f"{doing}: it is not a Palimpsest database")
+    if refusal := refusal_of(version):
+        raise MemoryFault(f"{doing}: {refusal}")
+    return int(version)
