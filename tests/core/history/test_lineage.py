@@ -786,19 +786,6 @@ def test_answer_that_a_person_takes_along_begins_a_new_chat_unless_it_is_a_summa
     assert client.send().event is (Event.SUMMARY if is_summary else Event.START)
 
 
-def test_of_two_summaries_that_differ_in_a_word_the_one_that_stands_there_leads_back():
-    """Behind the words of their client, which the conversation that was compacted before holds, too."""
-    core, found = Core(), []
-    for name in ("kiosk", "shop", "office"):
-        client = Client(core, seed=name)
-        home = client.talk(3).conversation
-        said = f"The user works on the {name} now. {RECAP}"
-        client.ask("Summarize our conversation so far, please.", said)
-        client.messages = [client.messages[0], user(f"{prose(80, 'words of the client')}\n{said}")]
-        found.append(client.ask("Now write the fix.").conversation == home)
-    assert found == [True, True, True]
-
-
 def test_summary_asked_for_in_the_conversation_and_sent_back_without_its_first_words_is_no_compaction(client: Client):
     client.ask("Summarize our conversation so far, please.", f"<think>{prose(20, 'thought')}</think> {RECAP}")
     client.messages[-1] = assistant(RECAP)

@@ -150,7 +150,6 @@ def closest(
     }
     echoes = {(link.conversation, link.fingerprint) for link in links if link.kind in (LinkKind.ECHO, LinkKind.PHRASE)}
     counts = Counter(conversation for conversation, _ in echoes)
-    heard = Counter(link.conversation for link in set(links) if link.kind is LinkKind.ECHO)
     retraced = Counter({conversation: hits for conversation, hits in counts.items() if hits >= PHRASE_HITS})
     compactions: dict[str, int] = {}
     for head, _ in aligned:
@@ -173,7 +172,6 @@ def closest(
             -sum(head.conversation not in owners for owners in called.values()),  # calls that others were given
             -_unexplained_answers(history, kept),
             _goes_back(head, kept),
-            heard[head.conversation] if retraced[head.conversation] else 0,  # before the words of clients around them
             retraced[head.conversation],  # before what people say behind any summary, such as "continue"
             matched > 0,
             head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
