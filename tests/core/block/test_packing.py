@@ -346,39 +346,21 @@ def sure(candidate: Candidate, probability: float) -> Candidate:
 
 
 @pytest.mark.parametrize("kind", [BlockKind.RECALL, BlockKind.RESTORE])
-@pytest.mark.parametrize(
-    ("asked", "role"),
-    [
-        (ASKED, "user"),
-        ("Run the tests again, the way we do it here.", "user"),
-        ('grep({"pattern": "port"})', "assistant"),
-    ],
-)
-def test_what_was_only_asked_for_is_told_with_what_followed_it_or_not_at_all(
-    asked: str, role: str, kind: BlockKind
-) -> None:
-    question, answer = sure(said(3, asked, role=role), 0.8), sure(said(4, "It is 5432.", role="assistant"), 0.7)
+def test_what_a_user_only_asked_is_told_with_its_answer_or_not_at_all(kind: BlockKind) -> None:
+    question, answer = sure(said(3, ASKED), 0.8), sure(said(4, "It is 5432.", role="assistant"), 0.7)
     fact = sure(said(9, TOLD), 0.5)
     packed, cut = pack([question, fact], ROOMY, kind)
     assert packed is not None and packed.occurrences == (9,)
-    assert cut[3] == "a request without what followed it"
+    assert cut[3] == "a question whose answer is not in the block"
     assert pack([question, answer, fact], ROOMY, kind)[0].occurrences[:2] == (3, 4)  # type: ignore[union-attr]
     assert pack([question], ROOMY, kind)[0] is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "My flight to Lisbon leaves on 14 March at 06:35 with TAP. Should I book a taxi for 4:30?",
-        "Caroline: What did you do on Sunday?",
-        "Use sqlite for the store.",
-        "Run it on port 5544.",
-        "Write a poem about my cat.",
-        "Check this: we meet on Monday.",
-    ],
-)
-def test_a_request_that_tells_something_and_one_of_a_talk_that_names_its_speakers_stand_alone(text: str) -> None:
-    assert block([sure(said(3, text), 0.8)]).occurrences == (3,)
+def test_a_question_that_tells_something_and_one_of_a_talk_that_names_its_speakers_stand_alone() -> None:
+    telling = "My flight to Lisbon leaves on 14 March at 06:35 with TAP. Should I book a taxi for 4:30?"
+    named = "Caroline: What did you do on Sunday?"
+    for text in (telling, named):
+        assert block([sure(said(3, text), 0.8)]).occurrences == (3,)
 
 
 def test_what_comes_though_nobody_asked_may_be_a_question() -> None:

@@ -17,8 +17,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from palimpsest.core.archive.chunking import ASKS, WARNS, WISHES, certainty_of, query_terms, terms
-from palimpsest.core.recall.utterance import POSSESSIVES, QUESTION_MARKS, language, words
-from palimpsest.core.recall.wishes import is_task
+from palimpsest.core.recall.utterance import QUESTION_MARKS
 from palimpsest.domain import BLOCK_CLOSE, Block, BlockKind, Budget, Candidate, Memory
 from palimpsest.wire.frame import opened, quotation
 
@@ -35,7 +34,7 @@ MIN_FILL_CHARS = 200  # of a long passage, cut to the room that is left; less is
 LEAST_OF_BEST = 0.3
 PAUSE = timedelta(hours=1)  # between two messages of one day, from which on their times are told
 UNASKED = frozenset({WISHES, WARNS})  # tags of what comes for certain whatever is asked
-BARE_CHARS = 120  # of a request; longer ones bring facts along
+BARE_QUESTION_CHARS = 120  # longer ones bring facts along
 LEAST_TELLING = 0.5  # of `tells`: a statement
 CERTAIN = 1.0  # the probability of what nobody asked for, and comes all the same
 # The same of the best of what the user told, where it was another who said the best of all: that can be said again.
@@ -44,7 +43,6 @@ AROUND_CHARS = 32  # at most stand around a piece: heading, role, marks
 _BEGINS = re.compile(r"[.!?][\"')\]]*\s+|\n\s*")  # in front of a sentence
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
 _CALL = re.compile(r"[\w.:/-]{1,80}\(\{")  # a line of `wire.message.readable` for a call
-_TELLS = re.compile(r":\s|(?<![\w.-])\d+(?![\w.-]*[^\W\d])")  # in an order: material, or a number that is no name's
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def pack(
             longer passage that is not worth all its room is cut to the stretch that is. Windows of one message that
             overlap are told as one; in a recall block a message gets one passage only, so that none is longer, and
             passages much less probable than the best one are left out, unless they answer it or it answers them. What
-            was only asked for is told with what followed it, or not at all.
+            a user only asked is told with what followed it, or not at all.
         question: a passage that is too long is cut around the sentence that shares most words with it.
 
     Returns:
@@ -96,7 +94,7 @@ def pack(
     said: set[str] = set()
     told: set[int] = set()  # occurrences
     cut: dict[int, str] = {}
-    asked = {one.memory.id for one in candidates if one.probability < CERTAIN and is_bare(one.memory)}
+    asked = {one.memory.id for one in candidates if one.probability < CERTAIN and is_bare_question(one.memory)}
     ordered = sorted(candidates, key=lambda candidate: candidate.memory.id in asked)
     # a rule or a precaution comes with whatever is asked, and outdoes no answer
     answers = [one for one in candidates if one.probability < CERTAIN or UNASKED.isdisjoint(one.memory.tags)]
@@ -108,7 +106,7 @@ def pack(
     for candidate in ordered:
         memory = candidate.memory
         if memory.id in asked and not any(piece.follows == memory.occurrence for piece in chosen):
-            cut[memory.id] = "a request without what followed it"
+            cut[memory.id] = "a question whose answer is not in the block"
             continue
         least = LEAST_TOLD if candidate is told_best else LEAST_OF_BEST
         is_wanted = candidate.is_reminder
@@ -122,7 +120,7 @@ def pack(
             cut[memory.id] = "the same text is in the block already"
             continue
         is_first = memory.occurrence not in told
-        is_calls = _is_calls(memory)
+        is_calls = memory.role == "assistant" and all(map(_CALL.match, filter(None, text.split("\n"))))
         if (kind is BlockKind.RECALL or is_calls) and not (is_first or is_wanted):
             cut[memory.id] = "another passage of this message is in the block already"
             continue
@@ -159,23 +157,15 @@ def pack(
     return Block(head + _body(chosen) + BLOCK_CLOSE, kind, occurrences, mentions=tuple(also)), cut
 
 
-def is_bare(memory: Memory) -> bool:
-    """Whether a passage only asks for something: calls, or a user's questions and tasks that name no speaker."""
-    text = memory.text
-    if len(text) > BARE_CHARS or any(tag.endswith(":") or tag == WISHES for tag in memory.tags):
-        return False
-    if memory.role != "user":
-        return _is_calls(memory)
-    asks = [sentence.rstrip().endswith(QUESTION_MARKS) for sentence in _SENTENCE.findall(text)]
-    if ASKS in memory.tags and all(asks):
-        return True
-    tells = _TELLS.search(text) or not POSSESSIVES[language(text)].isdisjoint(words(text))
-    return not tells and all(map(is_task, filter(str.strip, _SENTENCE.findall(text))))
-
-
-def _is_calls(memory: Memory) -> bool:
-    """Whether a passage is nothing but calls of tools."""
-    return memory.role == "assistant" and all(map(_CALL.match, filter(None, memory.text.strip().split("\n"))))
+def is_bare_question(memory: Memory) -> bool:
+    """Whether a passage is a user's question that states nothing; where texts name their speakers, none is."""
+    return (
+        memory.role == "user"
+        and len(memory.text) <= BARE_QUESTION_CHARS
+        and ASKS in memory.tags
+        and all(sentence.rstrip().endswith(QUESTION_MARKS) for sentence in _SENTENCE.findall(memory.text))
+        and not any(tag.endswith(":") for tag in memory.tags)
+    )
 
 
 def _is_user_statement(memory: Memory) -> bool:

@@ -52,16 +52,6 @@ MANNERS = {
     "tr": "cevap konus cagir unutma hitap",
 }
 
-# Of all languages: verbs that give a task for once, which tells nothing by itself.
-TASKS = (
-    "run rerun apply fix write rewrite implement refactor commit push pull merge deploy build test check show open "
-    "read look find search grep review update upgrade install remove delete clean tidy continue try repeat restart "
-    "generate create summarize summarise explain lint migrate finish fuhre fuhr schreib schreibe zeig zeige offne lies "
-    "such suche pruf prufe teste starte installiere losche erklar erklare behebe lance execute corrige ecris montre "
-    "ouvre lis cherche verifie installe supprime ejecuta escribe muestra abre lee busca revisa prueba instala borra "
-    "esegui correggi scrivi mostra apri leggi cerca controlla voer schrijf toon lees zoek"
-)
-
 # Words that say for how long.
 LASTING = {
     "en": "always never whenever unless anytime everytime default",

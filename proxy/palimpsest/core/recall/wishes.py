@@ -40,7 +40,6 @@ _CLAUSE = re.compile(
 )
 _REMINDER = re.compile(r"\b(?:(?:make|be) sure(?: (?:to|that|you))*|remember to|don'?t forget to) ")
 _SOFTENERS = frozenset(words(wish_words.SOFTENERS))
-_TASKS, _WHEN = frozenset(words(wish_words.TASKS)), frozenset(("now", "next", "again", "jetzt"))
 _ORDERS, _MANNERS, _LASTING = (
     frozenset(word for entries in table.values() for word in words(entries))
     for table in (wish_words.ORDERS, wish_words.MANNERS, wish_words.LASTING)
@@ -217,11 +216,6 @@ def form(text: str) -> dict[str, float]:
         "small": of.small_share,
         "function": of.function_share,
     }
-
-
-def is_task(sentence: str) -> bool:
-    """Whether a sentence opens with an order to do something once: "Now run the tests", and not "Use tabs"."""
-    return next((word for word in words(sentence) if word not in _SOFTENERS | _WHEN), "") in _TASKS
 
 
 def _clauses(plain: str, of: Utterance) -> tuple[bool, bool, bool, bool, bool]:
