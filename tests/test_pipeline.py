@@ -528,7 +528,6 @@ def test_a_summary_that_the_model_still_sees_is_not_quoted_to_it_again(
     talk.ask("Who translates the timetable, and where is the key of the pump house?")
     assert "third door" in memory_in(upstream.received[-1].json)
     assert texts(upstream.received[-1].json).count(summary) == 1
-    assert "Summarize" not in memory_in(upstream.received[-1].json), "who asked for it may be the client"
 
 
 def test_work_that_a_compaction_took_away_is_told_at_every_compaction_and_may_still_be_quoted(

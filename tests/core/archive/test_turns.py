@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from palimpsest.core.archive.turns import bare_turn, turn_of, unsent_turn
 from palimpsest.core.conversation import Rules
 from palimpsest.core.decision import Decision
@@ -18,7 +17,6 @@ from palimpsest.domain import (
     Fingerprint,
     Head,
     HeadFlag,
-    KnownHistory,
     Lineage,
     LinkKind,
     Message,
@@ -31,11 +29,10 @@ from palimpsest.domain import (
     Turn,
 )
 
-from tests.core.driving import drive, prose, request_of, rules_of
+from tests.core.driving import prose, rules_of
 
 HEAD = Head("c", 7, Role.MAIN, [10, 11, 12], [10, 11, 12], [100, 101, 102], [1, 2, 1], compactions=1, lost=(50,))
 BLOCK = Block("<block>", BlockKind.RESTORE, (1, 2), tokens=9)
-RULES = rules_of()
 CALM = Pressure(40, 1000, 100, 0.04, Tier.CALM)
 
 
@@ -86,26 +83,6 @@ def test_what_the_client_writes_in_the_users_role_is_marked() -> None:
     chat = replace(decided.reading.chat, messages=(decided.reading.chat.messages[0], told))
     made = turn(replace(decided, reading=replace(decided.reading, chat=chat)))
     assert [bool(new.flags & HeadFlag.ASIDE) for new in made.new] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("asked", "more", "is_prompt"),
-    [
-        ("Summarize our conversation so far.", "", True),
-        ("Summarize our conversation so far. Our gateway listens on port 5544.", "", False),
-        ("Summarize our conversation so far.", prose(80), False),
-        ("What did we do so far?", "", False),
-    ],
-    ids=["a prompt", "it tells something", "it brings a text along", "a question"],
-)
-def test_what_only_asks_for_a_summary_of_the_conversation_is_no_word_of_the_users(
-    asked: str, more: str, is_prompt: bool
-) -> None:
-    said = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
-    request = request_of({"messages": [*said, {"role": "user", "content": f"{asked}\n{more}".strip()}]}, RULES)
-    decided = drive(request, RULES, lambda _: KnownHistory())
-    assert isinstance(decided, Decision)
-    assert [bool(new.flags & HeadFlag.ASIDE) for new in turn(decided, RULES).new] == [False, False, is_prompt]
 
 
 def test_side_request_leaves_no_links() -> None:

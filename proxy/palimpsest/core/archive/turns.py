@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,17 +11,13 @@ from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.conversation import Rules
 from palimpsest.core.decision import Decision
 from palimpsest.core.history.link_keys import flags_of, request_links
-from palimpsest.core.history.request_roles import LONG_ASK_CHARS
 from palimpsest.core.prefix_cache import change_of
 from palimpsest.core.recall.diagnosis import newest_human, newly_lost
 from palimpsest.core.recall.human_text import is_unspoken
-from palimpsest.core.recall.utterance import is_telling
 from palimpsest.domain import Cost, HeadFlag, LinkKind, Message, NewCut, NewMessage, ParentListing, Role, Turn
 from palimpsest.wire.message import bytes_of
 from palimpsest.wire.storage_codec import storable
 from palimpsest.wire.values import chars_of
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 
 
 def turn_of(
@@ -169,19 +164,12 @@ def _new(decision: Decision, added: Sequence[int], held: int, asides: Asides) ->
     reading = decision.reading
     summaries = {reading.places[at] for at in decision.lineage.summary_at if 0 <= at < len(reading.places)}
     messages = ((at, reading.chat.messages[at]) for at in added)
-    recap = newest_human(reading.chat) if decision.lineage.summarises else -1
 
     def flags(at: int, message: Message) -> int:
-        is_aside = is_unspoken(message, asides) or (at == recap and _only_asks(message.text))
-        aside = HeadFlag.ASIDE if is_aside else 0
+        aside = HeadFlag.ASIDE if is_unspoken(message, asides) else 0
         return flags_of(message) | aside | (HeadFlag.SUMMARY if at in summaries else 0)
 
     return tuple(NewMessage(message, reading.prints[at], held + at, flags(at, message)) for at, message in messages)
-
-
-def _only_asks(text: str) -> bool:
-    """Whether a request for a summary tells nothing besides; who typed it, a person or a client, is not known."""
-    return len(text) <= LONG_ASK_CHARS and not any(map(is_telling, _SENTENCE_END.split(text)))
 
 
 def _links(decision: Decision, new: Sequence[int], rules: Rules) -> tuple[tuple[LinkKind, int], ...]:
