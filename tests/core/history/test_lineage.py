@@ -757,41 +757,6 @@ def test_summary_asked_for_by_a_person_stays_a_part_of_the_history(client: Clien
     assert client.ask("Thank you.").event is Event.APPEND
 
 
-RECAP = prose(45, "recap")
-WRAPPED = [
-    "{}",
-    "Another language model started to solve this. Here is what it says of its work:\n{}",
-    "{} Please go on.",
-]
-
-
-@pytest.mark.parametrize("wrapped", WRAPPED)
-def test_summary_asked_for_in_the_conversation_is_known_again_whatever_its_client_puts_around_it(
-    client: Client, wrapped: str
-):
-    home = client.ask("Summarize our conversation so far, please.", RECAP).conversation
-    client.messages = [client.messages[0], user(wrapped.format(RECAP)), user("And now?")]
-    verdict = client.send()
-    assert verdict.event is Event.SUMMARY and verdict.conversation == home and verdict.lineage.summary_at == (0,)
-
-
-@pytest.mark.parametrize("prompt", ["You are a careful assistant.", "You are another assistant."])
-@pytest.mark.parametrize("asked", ["What is a lantern?", "Summarize our conversation so far, please."])
-def test_answer_that_a_person_takes_along_begins_a_new_chat_unless_it_is_a_summary_and_the_prompt_the_same(
-    client: Client, asked: str, prompt: str
-):
-    client.ask(asked, RECAP)
-    client.messages = [system(prompt), user(f"{RECAP}\n\nHow do I translate that?")]
-    is_summary = asked.startswith("Summarize") and prompt == "You are a careful assistant."
-    assert client.send().event is (Event.SUMMARY if is_summary else Event.START)
-
-
-def test_summary_asked_for_in_the_conversation_and_sent_back_without_its_first_words_is_no_compaction(client: Client):
-    client.ask("Summarize our conversation so far, please.", f"<think>{prose(20, 'thought')}</think> {RECAP}")
-    client.messages[-1] = assistant(RECAP)
-    assert client.ask("Thank you.").event is Event.APPEND
-
-
 @pytest.mark.parametrize("answer", [SUMMARY, f"The user asked: {prose(60, 'daily task')} It was done. {SUMMARY}"])
 def test_task_given_anew_is_a_start_although_a_summary_quotes_it(answer: str):
     core = Core()

@@ -14,7 +14,7 @@ from itertools import accumulate
 from operator import attrgetter, eq
 
 from palimpsest.core.history.link_keys import LONG_CHARS, flags_of, is_unique
-from palimpsest.domain import Fingerprint, Head, HeadFlag, Link, LinkKind, Message, Role, Shape
+from palimpsest.domain import Fingerprint, Head, HeadFlag, Link, LinkKind, Message, Shape
 
 PHRASE_HITS = 2  # one shared run of eight words may be a saying; two are a quotation
 RESUMED_CHARS = 200  # of a message that says it goes on with what was said before; a summary is longer
@@ -143,7 +143,7 @@ def closest(
     called, answered = (_conversations_by_print(links, kind) for kind in (LinkKind.CALL, LinkKind.ANSWER))
     only_here = set().union(*(led_to for led_to in answered.values() if len(led_to) == 1))
     whole = {place for place, hits in echo.items() if hits >= WHOLE_HITS}
-    echoed = {(link.conversation, link.role) for link in links if link.kind is LinkKind.ECHO} if whole else set()
+    echoed = {link.conversation for link in links if link.kind is LinkKind.ECHO} if whole else set()
     named = {link.conversation for link in links if link.kind is LinkKind.CLIENT_ID}
     echoed_at = {
         link.conversation: link.turn for link in sorted(links, key=lambda link: link.turn) if link.kind is LinkKind.ECHO
@@ -159,9 +159,7 @@ def closest(
         is_named, is_hard = head.conversation in named, head.conversation in hard
         is_retold = head.conversation in soft and _retells(history, head, kept)
         is_resumed = head.conversation in phrases and _resumes(history, shape, head, kept)
-        is_echoed = (head.conversation, Role.SIDE) in echoed
-        is_echoed |= (head.conversation, head.role) in echoed and _has_same_prompt(shape, head)
-        if not (is_hard or is_echoed or is_retold or is_resumed):
+        if not (is_hard or head.conversation in echoed or is_retold or is_resumed):
             continue
         is_only_here = head.conversation in only_here
         if is_hard and not is_named and not _shares_branch(history, head, kept, leading, is_only_here):
@@ -276,11 +274,8 @@ def _resumes(history: Sequence[Message], shape: Shape, head: Head, kept: Sequenc
 
     It summed up by itself, or by a model that is asked elsewhere, and what it kept never passed here.
     """
-    return bool(shape.instructions) and _has_same_prompt(shape, head) and resumed_at(history, head, kept) >= 0
-
-
-def _has_same_prompt(shape: Shape, head: Head) -> bool:
-    return (shape.instructions, shape.tool_names) == (head.shape.instructions, head.shape.tool_names)
+    own, other = (shape.instructions, shape.tool_names), (head.shape.instructions, head.shape.tool_names)
+    return bool(shape.instructions) and own == other and resumed_at(history, head, kept) >= 0
 
 
 def resumed_at(history: Sequence[Message], head: Head, kept: Sequence[int]) -> int:

@@ -92,12 +92,7 @@ class Changes:
     @cached_property
     def echoing(self) -> tuple[int, ...]:
         """New places where a summary that passed here stands; negative ones are instructions."""
-        new = new_places(self.prints, self.shape, self.head, self.kept)
-        last = self.head.request_length - 1
-        behind = self.kept.index(last) + 1 if last in self.kept else len(self.history)
-        if self.history[behind:] and self.history[behind].role == "assistant":
-            new.discard(behind)  # the answer itself, in other words
-        return tuple(sorted(self.echo.keys() & new))
+        return tuple(sorted(self.echo.keys() & new_places(self.prints, self.shape, self.head, self.kept)))
 
     @property
     def resumed(self) -> tuple[int, ...]:

@@ -115,7 +115,6 @@ def trace(
             role,
             kept=(-1,) * len(history),
             parent=parent,
-            summarises=intent.recaps,
             evidence=(*why, "none of the proxy's earlier answers reappears"),
         )
     if chat.held:
@@ -137,7 +136,6 @@ def trace(
         dropped=changes.gone,
         summary_at=summary_at,
         ambiguous=ambiguous,
-        summarises=intent.recaps,
         window_full=event is Event.TRUNCATE and head.event is Event.TRUNCATE,
         restores_again=restores_again,
         evidence=evidence,
@@ -196,12 +194,7 @@ def extended(
     if again := head.is_untold:
         evidence = (*evidence, UNTOLD)
     return Lineage(
-        *(event, head.role, head, kept),
-        summary_at=summary_at,
-        summarises=intent.recaps,
-        restores_again=again,
-        evidence=evidence,
-        goes_on=True,
+        event, head.role, head, kept, summary_at=summary_at, restores_again=again, evidence=evidence, goes_on=True
     )
 
 

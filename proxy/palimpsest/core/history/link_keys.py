@@ -94,14 +94,13 @@ def answer_links(
     The keys by which later requests lead back to an answer.
 
     Args:
-        turn: the request that it answers. Summaries are known by their echo, and other side answers not at all; a short
+        turn: the request that it answers. Of side answers only summaries are known again, by their echo; a short
             answer is known only together with what it answered.
     """
     opaque = tuple((LinkKind.ECHO, value) for value in opaque_prints(message, key))
-    kind, kept = (LinkKind.ECHO, KEPT_ECHOES) if turn.summarises else (LinkKind.PHRASE, KEPT_PHRASES)
-    said = [(kind, value) for value in _sample(message.text, kept, key)]
     if turn.role is Role.SIDE:
-        return (*opaque, *said) if turn.summarises else opaque
+        echo = _sample(message.text, KEPT_ECHOES, key) if turn.summarises else ()
+        return (*opaque, *((LinkKind.ECHO, value) for value in echo))
     links = [*opaque]
     if message.text or message.calls:
         links.append((LinkKind.ANSWER, _answer_print(fingerprint.full, len(message.text), turn.last_full, key)))
@@ -109,7 +108,8 @@ def answer_links(
         if call.id:
             links.append((LinkKind.CALL, id_print(key, "call", call.id)))
         links += [(LinkKind.TASK, id_print(key, "task", squeezed(value))) for value in _sentences(call.arguments)]
-    return tuple(dict.fromkeys((*links, *said)))
+    links += [(LinkKind.PHRASE, value) for value in _sample(message.text, KEPT_PHRASES, key)]
+    return tuple(dict.fromkeys(links))
 
 
 def reply_links(ids: Iterable[str], key: bytes) -> tuple[tuple[LinkKind, int], ...]:

@@ -50,7 +50,6 @@ class Intent:
     transcript: bool = False  # a conversation is written out inside one message
     prompted: bool = False  # there is a system prompt
     summarises: bool = False  # the product is a text that may stand for the conversation later
-    recaps: bool = False  # it is asked for in the conversation itself, as people ask, too
     compacts: bool = False  # it can mean nothing but a compaction, whatever its words
     lone: bool = False  # no assistant message: nothing of a conversation but what is quoted
 
@@ -86,7 +85,6 @@ def intent_of(chat: Chat, signals: Signals) -> Intent:
         transcript=lone and any(_is_transcript(m) for m in (first, last)),
         prompted=bool(prompt),
         summarises=any(_SUMMARY.search(words) for words in (instructs or orders, *hits)),
-        recaps=about and not lone and any(map(_SUMMARY.search, hits)),
         lone=lone,
     )
 
