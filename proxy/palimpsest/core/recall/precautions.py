@@ -13,23 +13,23 @@ from palimpsest.core.recall.utterance import STATEMENT_CHARS
 
 # Illnesses by what they forbid: something to eat and medicines, or only medicines and exercise.
 _OF_FOOD = (
-    r"allerg\w+|intoleran\w+|c(?:o)?eliac|lactose|gluten|diabet\w+|insulin|blood (?:sugar|pressure|thinners?)|gout"
-    r"|cholesterol|ulcers?|reflux|ibs|crohn'?s|colitis|kidneys?|liver|gall ?(?:bladder|stones?)|hepatitis|stroke|pku"
+    r"allerg\w+|intoleran\w+|co?eliac|lactose|gluten|diabet\w+|insulin|blood (?:sugar|pressure|thinners?)|gout"
+    r"|cholesterol|ulcers?|reflux|ibs|crohn'?s|colitis|kidneys?|liver|gall ?(?:bladder|stones?)|hepatitis|(?:a|his|her|my) stroke|pku"
     r"|g6pd|pregnan\w+|breast-?feed\w*|stoma|braces|bypass|warfarin|epi-?pens?|heart (?:condition|failure|disease)"
     r"|hives|on a drip|(?:doctor|doc|gp|nurse|dietitian|nutritionist|midwife) (?:says?|said|told|wants|has|put|found)"
 )
 _OF_HEALTH = (
     r"asthma\w*|inhaler|epilep\w+|seizures?|migraines?|heart (?:attack|murmur|problems?)|blood clots?|dvt|thrombosis"
     r"|sickle cell|thyroid|glaucoma|retina|arthritis|osteoporosis|vertebra\w*|parkinson'?s|dementia|cancer|chemo\w*"
-    r"|an(?:a)?emi\w+|ha?emophilia|\w{3,}(?:asthenia|itis|emia|osis|opathy)|transplant|pacemaker|stents?|hip|knees?"
-    r"|achilles|slipped|disc|hernia|surgery|surgeon|operation|operated|stitch(?:es|ed)|fractur\w+|sprain\w*"
+    r"|ana?emi\w+|ha?emophilia|\w{3,}(?:asthenia|itis|emia|osis|opathy)|transplant|pacemaker|stents?|hip|knees?"
+    r"|achilles|slipped (?:a )?disc|hernia|surgery|surgeon|(?:an|my|his|her|heart|eye) operation|operated|stitch(?:es|ed)|fractur\w+|sprain\w*"
     r"|depression|antidepressants?|anxiety|bipolar|insomnia|panic attacks?|vertigo|eczema|psoriasis|rash|statins?"
     r"|lithium|metformin|ssris?|on the pill|penicillin|aspirin|ibuprofen|diagnos\w+|hospital|physio\w*|cardiologist"
     r"|\w{3,}(?:pril|olol|sartan|prazole|oxetine|traline|mycin|cillin|azepam|statin|tretinoin|afil|formin|gliptin)"
 )
 _DIETS = (
     r"vegans?|vegetarian|veggie|pescatarian|keto|paleo|fodmap|low.(?:carb|salt|fat|sugar|sodium|fodmap)|diet|halal"
-    r"|kosher|muslims?|jewish|hindus?|jains?|mormons?|adventists?|ramadan|lent|fasting|sober|teetotal|alcohol\w*"
+    r"|kosher|muslims?|jewish|hindus?|jains?|mormons?|adventists?|ramadan|(?:for|during|observe|orthodox) lent|fasting|sober|teetotal|alcohol\w*"
     r"|(?:don'?t|doesn'?t|do not|does not|can'?t|cannot|won'?t|never|not|no longer|haven'?t|hasn'?t|stopped|quit"
     r"|gave up|only) (?:\w+ )?(?:eat(?:s|ing|en)?|drink(?:s|ing)?|touch(?:ed)?|stand|stomach|digest|swallow|tolerate"
     r"|chew)|eats? no|can'?t have|hates?|loathes?|detests?|dislikes?|makes? (?:me|him|her|my \w+) (?:sick|ill|itch)"

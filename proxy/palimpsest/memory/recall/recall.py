@@ -19,7 +19,7 @@ import numpy as np
 import structlog
 
 from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
-from palimpsest.core.recall.needs import EXAMPLES, PRECAUTIONS_TOLD, Need, is_about_form, needs_of
+from palimpsest.core.recall.needs import EXAMPLES, LEAST_NEARNESS, PRECAUTIONS_TOLD, Need, is_about_form, needs_of
 from palimpsest.core.recall.precautions import concerns_food, concerns_health
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
@@ -51,7 +51,7 @@ from palimpsest.domain.ports import Clock, Embedder, LookupCounts, Vectors
 from palimpsest.memory.index.full_text import find_ahead, find_each
 from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall import eligibility
-from palimpsest.memory.recall.fresh_passages import EmbedAside, FreshPassages
+from palimpsest.memory.recall.fresh_passages import AT_ONCE, EmbedAside, FreshPassages
 from palimpsest.memory.recall.lost_work import account_of, covering_passages, typed_passages, uncleared, worthwhile
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
 from palimpsest.memory.recall.updates import texts_of, told_of_known_things, with_related
@@ -88,7 +88,7 @@ ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None,
 """What a query is without all that comes unasked."""
 
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
-EXAMPLES_SECONDS = 0.08  # that a request waits for them, once: a third of the default deadline
+EXAMPLES_SECONDS = 0.15  # that the first request waits for them, which take some 0.06; the default deadline is 0.25
 STANDING_CHARS = 400  # of messages with rules that come whatever is asked: some six; of more, the newest
 _HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of another one, where none is named
 # Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
@@ -133,7 +133,9 @@ class Recall:
         self._model_loaded = model_loaded
         self._keys = keys
         self._fresh = FreshPassages(database, tables, embed_aside) if embed_aside else None
-        self._expected: set[asyncio.Future[Any]] = set()
+        self._expected: set[asyncio.Future[Vectors | None]] = set()
+        self._aside = embed_aside or embedder.embed_queries
+        self._examples: asyncio.Task[Vectors] | None = None  # of needs, embedded
 
     def expect(self, text: str) -> None:
         """Begin to embed a question that will probably be asked; the embedder remembers it."""
@@ -376,13 +378,26 @@ class Recall:
         return keys.boost(ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock())
 
     async def _needs(self, question: Floats) -> Set[Need]:
-        """What the request may need; nothing where the examples, embedded once, take too long."""
-        examples = asyncio.ensure_future(self._embedder.embed_queries(EXAMPLES))
-        self._expected.add(examples)
-        examples.add_done_callback(self._expected.discard)
-        await await_for(examples, EXAMPLES_SECONDS)
-        is_there = examples.done() and examples.exception() is None
-        return needs_of(question, examples.result()) if is_there else set()
+        """What the request may need; nothing until the examples are embedded, which begins with the first request."""
+        if self._examples is None:
+            self._examples = asyncio.create_task(self._embed_examples())
+        await await_for(self._examples, EXAMPLES_SECONDS)
+        if not self._examples.done():
+            return set()
+        if self._examples.cancelled() or self._examples.exception() is not None:
+            self._examples = None
+            return set()
+        return needs_of(question, self._examples.result())
+
+    async def _embed_examples(self) -> Vectors:
+        """Vectors of the examples of needs, a few at a time: questions of other requests come between."""
+        try:
+            parts = [await self._aside(EXAMPLES[at : at + AT_ONCE]) for at in range(0, len(EXAMPLES), AT_ONCE)]
+        except MemoryFault as fault:
+            self._counts.fault("embed_query")
+            log.warning("requests are looked up without what their kind needs", reason=str(fault))
+            raise
+        return np.concatenate(parts)
 
     async def _vectors(self, text: str) -> Vectors | None:
         """Vectors of a question, and of a short one without its names: (1 or 2, dimensions); None: no model."""
@@ -471,33 +486,42 @@ def _standing(
     may_hold = {row for row in wishes[new].tolist() if row in said}
     may_hold = {row for row in may_hold if is_own[row] or query.scope or not _HERE.search(said[row])}
     shown = "\n".join((*(query.told or ()), *(said[row] for row in wishes[seen].tolist() if row in said)))
-    sure = ((row, text) for row, text in said.items() if row in may_hold and about[row] and is_sure_wish(text))
-    rows = {row for one in rules(sure, shown) for row in one.occurrences}
-    if Need.TEXT in needs:
-        rows |= {row for row in may_hold if is_about_form(said[row])}
-    fitting: list[int] = []
-    for row in sorted(rows, key=lambda row: (is_own[row], row), reverse=True):
-        if table.lengths[[row, *fitting]].sum() <= room:  # one that does not fit keeps no other away
-            fitting.append(row)
-    return np.array(sorted(fitting), int)
+    of_form = {row for row in may_hold if Need.TEXT in needs and is_about_form(said[row])}
+    sure = {row for row in may_hold if about[row] and is_sure_wish(said[row])}
+    rows = {
+        row
+        for one in rules(((row, said[row]) for row in said if row in sure | of_form), shown)
+        for row in one.occurrences
+    }
+    rows |= {row for row in of_form if not rules([(row, said[row])], "")}  # none that a later one could replace
+    return _fitting(table, sorted(rows, key=lambda row: (is_own[row], row), reverse=True), room)
 
 
 def _precautions(
     texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, eligible: Bools, needs: Set[Need]
 ) -> Rows:
-    """What the user told that may harm somebody, the nearest to the request of what fits, oldest first."""
+    """What the user told that may harm somebody, the nearest to the request of what fits."""
     concerns = [CONCERNS[need] for need in needs if need in CONCERNS]
     warns = np.flatnonzero(table.warns & _of_user(table, query, asked)) if concerns else table.ids[:0]
     room = STANDING_CHARS - table.lengths[warns[eligibility.among(table.occurrences[warns], query.excluded)]].sum()
-    nearest = nearest_first(warns[eligible[warns]], asked)[:MOST_STANDING]
+    near = warns[eligible[warns] & (asked.cosines[warns] >= LEAST_NEARNESS)] if asked.cosines is not None else warns[:0]
+    nearest = nearest_first(near, asked)[:MOST_STANDING]
     said = texts_of(texts, table, nearest)
-    told = np.array([row for row, text in said.items() if any(concern(text) for concern in concerns)], np.int64)
-    told = told[:PRECAUTIONS_TOLD]
-    return np.sort(told[np.cumsum(table.lengths[told]) <= room])
+    told = [row for row, text in said.items() if any(concern(text) for concern in concerns)]
+    return _fitting(table, told[:PRECAUTIONS_TOLD], room)
+
+
+def _fitting(table: PassageTable, rows: Iterable[int], room: float) -> Rows:
+    """The first of the rows that fit into so many characters, in order; one that does not keeps no other away."""
+    fitting: list[int] = []
+    for row in rows:
+        if table.lengths[[row, *fitting]].sum() <= room:
+            fitting.append(row)
+    return np.array(sorted(fitting), int)
 
 
 def _of_user(table: PassageTable, query: Query, asked: QueryMatches) -> Bools:
-    """Which passages are surely of the request's own user, (n,): what others of a tenant said is told to all of it."""
+    """Which passages may tell of the request's user, (n,): where others share the scope, only this conversation's."""
     is_shared = bool(query.user) and query.reach is not Reach.USER
     return table.conversations == asked.own if is_shared else np.ones(len(table), np.bool_)
 
