@@ -295,7 +295,7 @@ async def test_a_date_that_no_text_holds_makes_no_question_strange(recall: Recal
     [
         (
             "My sister Clara is allergic to hazelnuts, badly.",
-            "What can I cook for dinner tonight? Give me a recipe for a cake.",
+            "What can I cook for dinner tonight? Give me a recipe for a cake my sister likes.",
         ),
         ("No exclamation marks in my letters, please, from now on.", "Write a notice for the door."),
     ],

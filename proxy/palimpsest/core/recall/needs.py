@@ -50,9 +50,9 @@ class Need(Enum):
 
 _FORM = re.compile(
     r"\b(?:(?:write|written|draft) (?:\w+ )?for (?:me|us|my|our)|goes (?:out )?to \w+|sign(?:ed|ing)?|signature"
-    r"|exclamation|capitals?|uppercase|lower ?case|emojis?|comma|dash(?:es)?|spell(?:s|ing|ed)?|sentences?|paragraphs?|bullet points?"
-    r"|greetings?|salutation|regards|subject line|words|formal(?:ly)?|informal(?:ly)?|tone|jargon|slang|buzzwords?"
-    r"|hashtags?|abbreviations?|contractions|pronouns|address (?:her|him|them|me)|first names?"
+    r"|exclamation|capitals?|uppercase|lower ?case|emojis?|comma|dash(?:es)?|spell(?:s|ing|ed)?|sentences?"
+    r"|paragraphs?|bullet points?|greetings?|salutation|regards|subject line|words|formal(?:ly)?|informal(?:ly)?|tone"
+    r"|jargon|slang|buzzwords?|hashtags?|abbreviations?|contractions|pronouns|address (?:her|him|them|me)|first names?"
     r"|surnames?|(?:my|our|your|all|in|any|every) (?:e-?mails?|mails?|letters?|messages?|notices?|posts?|texts?|ads?"
     r"|listings?|stuff|captions?|speech(?:es)?|memos?|newsletters?|bios?|applications?))\b"
 )
