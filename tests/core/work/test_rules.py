@@ -153,7 +153,25 @@ def test_pasted_code_and_quotations_set_no_rule(pasted: str) -> None:
         ("No new dependencies without asking me first.", True),
         ("Don't think we need this check.", False),
         ("I don't know what it does.", False),
+        ("Don't run the tests now, they take too long.", False),
+        ("Don't push yet.", False),
+        ("We never shipped that feature.", False),
+        ("No tests pass without the database.", False),
+        ("Don't bother with the docs.", False),
     ],
 )
 def test_what_opens_by_forbidding_is_a_rule_without_a_lasting_word(said: str, holds: bool) -> None:
     assert [rule.text for rule in rules([(1, said)], "")] == [said] * holds
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "allowed"),
+    [
+        ("Do not touch src/legacy.py.", "You may touch src/legacy.py now."),
+        ("Don't delete the branch.", "Delete the branch now."),
+        ("Never push to main.", "Ok, go ahead and push to main."),
+    ],
+)
+def test_what_was_forbidden_and_is_allowed_later_is_no_rule_any_more(forbidden: str, allowed: str) -> None:
+    assert rules([(1, forbidden), (2, allowed)], "") == ()
+    assert [rule.text for rule in rules([(1, allowed), (2, forbidden)], "")] == [forbidden]

@@ -33,7 +33,7 @@ MIN_FILL_CHARS = 200  # of a long passage, cut to the room that is left; less is
 # answered, beside one less likely line, three of five questions that it answers with that line alone.
 LEAST_OF_BEST = 0.3
 PAUSE = timedelta(hours=1)  # between two messages of one day, from which on their times are told
-UNASKED = frozenset({WISHES, WARNS})  # tags of what comes for certain whatever is asked
+UNASKED = frozenset({WISHES, WARNS})  # tags of what comes for certain though nobody asked for it
 BARE_QUESTION_CHARS = 120  # longer ones bring facts along
 LEAST_TELLING = 0.5  # of `tells`: a statement
 CERTAIN = 1.0  # the probability of what nobody asked for, and comes all the same
@@ -96,7 +96,7 @@ def pack(
     cut: dict[int, str] = {}
     asked = {one.memory.id for one in candidates if one.probability < CERTAIN and is_bare_question(one.memory)}
     ordered = sorted(candidates, key=lambda candidate: candidate.memory.id in asked)
-    # a rule or a precaution comes with whatever is asked, and outdoes no answer
+    # a rule or a precaution comes though nobody asked for it, and outdoes no answer
     answers = [one for one in candidates if one.probability < CERTAIN or UNASKED.isdisjoint(one.memory.tags)]
     telling = [one for one in answers if one.memory.id not in asked and not one.is_reminder]
     best = max(telling, key=lambda one: one.probability, default=None)

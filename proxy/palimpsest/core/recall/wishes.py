@@ -31,7 +31,9 @@ WORDY_WORDS, WORDY_STEP, MOST_WORDY = 20, 20, 2.0  # from which on each further 
 BRIEF_WORDS = 4
 
 _MATERIAL = re.compile(r"```|\{|\n.*\n")
-_QUOTED = re.compile(r'"[^"\n]*|`[^`\n]*|[\u201c\u00ab\u300c][^\u201d\u00bb\u300d\n]*')  # up to the mark that closes it
+_QUOTED = re.compile(
+    r'(?<!\d)"[^"\n]*|`[^`\n]*|[\u201c\u00ab\u300c][^\u201d\u00bb\u300d\n]*'
+)  # up to the mark that closes it
 NAME_CHARS = 30  # in quotes, with the mark: what is longer is material
 _SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f\u061f]+")
 _CLAUSE = re.compile(

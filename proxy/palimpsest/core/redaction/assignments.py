@@ -81,8 +81,13 @@ _NO_SECRET = re.compile(  # placeholders, types, constants, references, paths
     r"flag|options?|values?|arguments?|headers?|fields?|parameters?|variables?|"
     r"process\.env\..*|os\.environ.*|self\..*|this\..*|\w*(?:passw|pwd|secret|api_?key|token|passphrase|credential)\w*)"
 )
-# What somebody tells in prose is no word: "the password is swordfishABC9", and not "... is base64-encoded".
-_TOLD = re.compile(r"(?i)(?!(?:sha|md|base|aes|b?crypt|argon|pbkdf|utf|rsa)-?\d)(?=\S*\d)(?=\S*[a-z])[^\s,]{8,}")
+# What somebody tells in prose counts only if it is no word, name or path: "the password is swordfishABC9", and not
+# "... is base64-encoded".
+_TOLD = re.compile(
+    r"(?i)(?!.*-[a-z]+$|\d+[a-z]+$|.*[./]|hmac|(?:sha|md|base|aes|[bs]?crypt|argon|pbkdf|utf|rsa)-?\d)"
+    r"(?=\S*\d)(?=\S*[a-z])\S{8,}"
+)
+_TOLD_VALUE = re.compile(r"[^\s\"'`]{0,96}")  # signs are a part of it
 _CALLS = ("(", "[", "{")
 _PLAIN = re.compile(r"[\w+/=-]+")
 _LINE = re.compile(r"[^\r\n\"'\\]{0,400}")
@@ -134,6 +139,8 @@ class Assignments:
         if not is_sign or (sign == ">" and not _ELEMENT.search(before)):
             return None
         stop = self._end(start, quote, says)
+        if is_told and not quote and (told := _TOLD_VALUE.match(text, start)):
+            stop = start + len(told[0].rstrip(".,;:"))
         value = text[start : min(stop, start + JUDGED_CHARS)].rstrip(".")
         if len(value) < MIN_SECRET_CHARS or _NO_SECRET.fullmatch(value) or "[redacted:" in value:
             return None
@@ -141,10 +148,10 @@ class Assignments:
             is_secret = _is_basic(text[start:stop])
         elif says is _NameMeaning.WORDS:
             is_secret = len(words := value.split()) >= MNEMONIC_WORDS and all(_WORD.fullmatch(word) for word in words)
-        elif quote:
-            is_secret = _is_secret_in_quotes(value, says)
         elif is_told:
             is_secret = _TOLD.fullmatch(value) is not None
+        elif quote:
+            is_secret = _is_secret_in_quotes(value, says)
         else:
             ahead = text[stop : stop + AHEAD_CHARS]
             if is_flag:

@@ -47,12 +47,16 @@ _TELLS = re.compile(
 )
 _FORBIDS = re.compile(r"(?i)\b(?:never|do not|don't|must not|mustn't|no longer|avoid|stop)\b")
 _VALUE = re.compile(r"(?i)\b(?:in|with|as|to|under|by|at|than|me|every) (?:the |an? |at most )?([\w.+#-]+\w)")
-# What opens by forbidding holds for the rest of a work, lasting word or not: 8 of 1,179 messages of recorded sessions.
+# A sentence that opens with a prohibition holds for the rest of a work, lasting word or not, unless it says until when:
+# 5 of 1,179 messages of recorded sessions.
 _PROHIBITS = re.compile(
-    r"(?i)(?:please |pls |and |but |so )?(?:(?:do not|don'?t|we (?:do not|don'?t|never)|never|(?:you )?must ?n[o']t)"
-    r" (?!think|need|worry|know|understand|see|have|want|mind|care|get|like|forget|remember|be )\w+"
-    r"|under no circumstances|no (?:\w+ ){1,4}without|ask me (?:first|before)|hands off)\b"
+    r"(?i)(?:please |pls |and |but |so )?(?:(?:(?:we )?(?:do not|don'?t)|(?:you )?must ?n[o']t)"
+    r" (?!think|need|worry|know|understand|see|have|want|mind|care|get|like|forget|remember|bother|stop|really|tell"
+    r"|apologi|be )\w+|we never (?!\w+ed\b)\w+|under no circumstances|no (?:\w+ ){1,4}without \w+ing"
+    r"|ask me (?:first|before)|hands off)\b(?!.*\b(?:yet|now|for this one|this time|for the moment|today)\b)"
 )
+# What was forbidden is allowed: "you may touch it now", "go ahead and push", "delete the branch now".
+_ALLOWS = re.compile(r"(?i)(?:\byou (?:may|can|could|should)\b|\bgo ahead\b|\bis (?:fine|ok|okay|allowed)\b|\bnow\b)")
 _IDLE = frozenset(query_terms("always never now every time whenever future default remember sure make ever"))  # stems
 _PASTED = re.compile(  # fenced, quoted, or a comment of code
     r"```.*?(?:```|\Z)|^[ \t]*(?:[+-][ \t]*)?(?://|/\*|\*/|>)[^\n]*$", re.MULTILINE | re.DOTALL
@@ -82,6 +86,7 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
     holding: list[_Rule] = []
     written: list[_Rule] = []  # in files of rules: what the user says himself overrules them
     for occurrence, text in said:
+        holding = [rule for rule in holding if not _is_allowed(rule, text)]
         for rule in _rules_of(_untagged(untagged_words(text)), occurrence):
             holding = [other for other in holding if not _replaces(rule, other)]
             holding.append(rule)
@@ -100,6 +105,14 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
             lines.append(line)
             room -= line.chars
     return tuple(reversed(lines))
+
+
+def _is_allowed(rule: _Rule, text: str) -> bool:
+    """Whether a later message of the user's allows, in a sentence that forbids nothing, what a rule forbade."""
+    return bool(rule.forbids and rule.about) and any(
+        rule.about <= frozenset(query_terms(sentence)) and _ALLOWS.search(sentence) and not _FORBIDS.search(sentence)
+        for sentence in SENTENCE.findall(text)
+    )
 
 
 def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Rule]:

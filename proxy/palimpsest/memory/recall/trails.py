@@ -13,7 +13,7 @@ from palimpsest.core.block.pressure import PASSAGE_CHARS, RESTORE_CHARS
 from palimpsest.core.recall.diagnosis import ANSWER_CHARS
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import StatementMatch, Trace
-from palimpsest.core.recall.utterance import QUESTION_MARKS, is_telling
+from palimpsest.core.recall.utterance import QUESTION_MARKS
 from palimpsest.domain import BlockKind, Budget, Candidate, Cut, Memory, Note, Query, Reach, Recalled, Speaker, frozen
 from palimpsest.domain.ports import Retriever
 from palimpsest.settings.policy import Policy
@@ -67,7 +67,7 @@ class Trails:
 
         Args:
             tenant: None: whose conversation it is.
-            named: the turn; None: of a request the newest that asked this, else the conversation's newest.
+            named: the turn; None: of a question the newest that asked this, else the conversation's newest.
 
         Returns:
             None: there is no such turn in the conversation.
@@ -79,8 +79,7 @@ class Trails:
             turn = await self._journal.turn_named(tenant, named)
         else:
             turn = await self._journal.turn(tenant, conversation, None)
-            is_request = not is_telling(statement)  # what was told is missed in the newest turn
-            if turn is not None and is_request:
+            if turn is not None and _asks(statement):  # what was told is missed in the newest turn
                 asked = await self._turn_asking(turn["tenant"], conversation, statement)
                 turn = await self._journal.turn(turn["tenant"], conversation, asked) if asked else turn
         if turn is None or turn["conversation"] != conversation:
