@@ -4,6 +4,8 @@ import pytest
 from palimpsest.core.work.need import LostText
 from palimpsest.core.work.statements import binds, decisions, of_here, values
 
+from tests.growing import exponent, repeated
+
 
 def said(prose: str, role: str = "assistant") -> LostText:
     return LostText(1, role, prose)
@@ -110,3 +112,8 @@ def test_what_a_user_orders_forbids_or_decides_is_to_hold(prose: str) -> None:
 )
 def test_questions_tasks_and_reports_are_not_to_hold(prose: str) -> None:
     assert not binds(said(prose, "user"))
+
+
+@pytest.mark.parametrize("fragment", [",", "instead of ", "no x, ", "not ", "let's take a "])
+def test_how_long_a_message_is_read_grows_with_its_length(fragment: str) -> None:
+    assert exponent(lambda text: binds(said(text, "user")), repeated(fragment), 4_000, 16_000) < 1.6  # 2 is quadratic

@@ -20,7 +20,7 @@ _DECIDES = re.compile(  # of an assistant, which says what it will do next in ne
 _CHOOSES = re.compile(  # of a user, who has the say
     r"(?i)\blet['\u2019]?s (?:use|take|keep|drop|go with|sta(?:y|rt) with|stick (?:to|with)|switch to)\b"
     r"|\bwe(?:['\u2019]ll| will) (?:use|take|drop|switch to|do without)\b|\bchange of plans?\b"
-    r"|\bI(?:['\u2019]d)? prefer\b|\binstead of [^,;]+?,? (?:we|use|take)\b"
+    r"|\bI(?:['\u2019]d)? prefer\b|\binstead of [^,;]{1,80}?,? (?:we|use|take)\b"
     r"|^\W*no [^\W\d][^,;]*[,;] (?:use|take|we)\b|^\W*ok(?:ay)?, \S+(?: \S+)? then\W*$"
     r"|^\W*(?:ok(?:ay)?,? )?(?:take|go with) (?:option|variant|version|number|the)\b"
 )
@@ -47,7 +47,7 @@ _BINDS = re.compile(  # words of what is to hold, more than of what is to be don
     r"(?i)\b(?:always|never|nobody|must|only|do not|don['\u2019]t (?!see|know|think|get|have)|avoid|without|forbidden"
     r"|keep|stick to|rather than|prefers?|leave|hands off|wants? (?!to)|ask (?:me|us)|tell me before|ignore|until"
     r"|from now on|whenever|by default|as a rule|make sure|we use|go(?:es)? through"
-    r"|(?:is|are|be) (?:run|done|made|kept|called) (?:by|with|in|from))\b|(?:^|[,;:])\W*(?:no|not|use)\b|\bunder no\b"
+    r"|(?:is|are|be) (?:run|done|made|kept|called) (?:by|with|in|from))\b|(?:^|[,;:])\W{0,4}(?:no|not|use)\b|\bunder no\b"
 )
 _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
     r"```.*?(?:```|\Z)|^(?:[ \t]*[|+>]|[ \t]{2,})[^\n]*$|^[^\n]*\S {3,}\S[^\n]*$", re.MULTILINE | re.DOTALL
