@@ -268,6 +268,13 @@ def test_decisions_and_values_are_told_in_the_words_in_which_they_were_stated() 
     assert (lines["local"], lines["values"]) == ("port 7431", "retries of 5")
 
 
+def test_decisions_that_name_something_are_told_before_newer_ones_that_name_nothing() -> None:
+    said = ["Let's use Redis for the row cache.", "Let's use the old one.", "Let's start with the tests."]
+    said += ["Let's take the port 7431.", "Let's drop the rest."]
+    lines = told(account(work(*(("user", one) for one in said)), [], 2000))
+    assert lines["decided"] == "; ".join((said[0], said[3], said[4]))
+
+
 def test_a_plan_of_which_the_model_sees_a_later_state_is_not_told() -> None:
     plans = [call("TodoWrite", todos=[{"content": "Fix it", "status": s}]) for s in ("pending", "completed")]
     said = work(("assistant", plans[0]), ("tool", "ok"))

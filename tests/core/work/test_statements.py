@@ -35,11 +35,37 @@ def test_a_decision_is_the_sentence_that_states_it(sentence: str) -> None:
         "I prefer option B.",
         "Take variant 2, the ring buffer.",
         "OK, Redis then.",
+        "Okay, option 2 then!",
+        "OK, the row_cache then.",
     ],
 )
 def test_what_a_user_chooses_is_decided_and_what_an_assistant_proposes_is_not(sentence: str) -> None:
     assert [one.strip() for one in decisions(said(f"Thanks. {sentence}", "user"))] == [sentence]
     assert decisions(said(f"Thanks. {sentence}")) == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I prefer not to decide yet.",
+        "I prefer that you ask.",
+        "OK, do it then.",
+        "Ok, I see then.",
+        "Ok, thanks then.",
+        "Okay, bye then!",
+        "Change of plans.",
+        "Let's keep going.",
+        "Let's take a break.",
+        "Let's take a quick look at the log first.",
+        "We'll take a look at the log tomorrow.",
+        "Let's keep that in mind.",
+        "Let's keep the row cache in mind.",
+        "Let's drop it for now.",
+        "Take the file and sort it.",
+    ],
+)
+def test_what_a_user_says_in_passing_is_not_decided(sentence: str) -> None:
+    assert decisions(said(sentence, "user")) == []
 
 
 @pytest.mark.parametrize(

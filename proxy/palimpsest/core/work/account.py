@@ -45,7 +45,7 @@ from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
-from palimpsest.core.work.statements import REJECTS, decisions, of_here, values
+from palimpsest.core.work.statements import REJECTS, decisions, names_something, of_here, values
 from palimpsest.domain import TOOL_ROLES, Account, AccountLine, frozen
 
 QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one
@@ -325,7 +325,11 @@ def _acts(
 
 
 def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
-    """The newest decisions and values that were stated, without those in `seen`, which is in lower case."""
+    """
+    The newest decisions and values that were stated, without those in `seen`, which is in lower case.
+
+    Where they are too many, what names something stands before what does not.
+    """
 
     def newest(found: Callable[[LostText], list[str]], most: int, chars: int) -> Iterator[tuple[str, int]]:
         named: dict[str, int] = {}
@@ -337,7 +341,8 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
                     alike[form := DIGITS.sub("0", short)] += 1
                     if alike[form] <= ALIKE:
                         named[short] = text.occurrence
-        return islice(named.items(), most)
+        told = sorted(named, key=names_something, reverse=True)[:most]
+        return ((one, at) for one, at in named.items() if one in told)
 
     for label, found, most, chars in (
         (DECIDED, decisions, DECISIONS, DECISION_CHARS),

@@ -18,12 +18,17 @@ _DECIDES = re.compile(  # of an assistant, which says what it will do next in ne
     r"\bwe(?:['\u2019]ll| will| should)? (?:keep|stay with|stick (?:to|with)|go with|chose|went with)\b"
 )
 _CHOOSES = re.compile(  # of a user, who has the say
-    r"(?i)\blet['\u2019]?s (?:use|take|keep|drop|go with|sta(?:y|rt) with|stick (?:to|with)|switch to)\b"
-    r"|\bwe(?:['\u2019]ll| will) (?:use|take|drop|switch to|do without)\b|\bchange of plans?\b"
-    r"|\bI(?:['\u2019]d)? prefer\b|\binstead of [^,;]{1,80}?,? (?:we|use|take)\b"
-    r"|^\W*no [^\W\d][^,;]*[,;] (?:use|take|we)\b|^\W*ok(?:ay)?, \S+(?: \S+)? then\W*$"
-    r"|^\W*(?:ok(?:ay)?,? )?(?:take|go with) (?:option|variant|version|number|the)\b"
+    r"(?i)\b(?:let['\u2019]?s (?:use|take|keep|drop|go with|sta(?:y|rt) with|stick (?:to|with)|switch to)"
+    r"|we(?:['\u2019]ll| will) (?:use|take|drop|switch to|do without))\b"
+    r"(?! (?:going|it|that|this|an? (?:\w+ )?(?:look|break|step|moment|minute))\b|[^,;]{0,80} in mind\b)"
+    r"|\bI(?:['\u2019]d)? prefer\b(?! (?:not to|that)\b)|\binstead of [^,;]{1,80}?,? (?:we|use|take)\b"
+    r"|^\W*no [^\W\d][^,;]*[,;] (?:use|take|we)\b"
+    r"|^\W*(?:ok(?:ay)?,? )?(?:(?:take|go with) (?:option|variant|version|number)|go with the)\b"
 )
+_CHOOSES_NAMED = re.compile(  # ... where a name follows: "OK, do it then." and "Change of plans." tell nothing
+    r"(?i)^\W*ok(?:ay)?,(?= \S+(?: \S+)? then\W*$)|\bchange of plans?\b"
+)
+_NAMED = re.compile(r"(?<=\S )\W{0,4}(?!I\b)[A-Z]|\d|`|\w[_/@.]\w")  # a capital letter, but for that of a sentence
 _UNIT = r" ?(?:%|percent\b|(?:[mµn]?s|sec(?:ond)?s?|min(?:ute)?s?|h(?:ours?)?|days?|weeks?|[kKMGT]i?B|tokens)\b)"
 _VALUE = re.compile(  # a word, a number or several, and a unit
     r"(?<![\w./:-])([A-Za-z][\w-]{2,30})((?: (?:of|is|at|to|by|until|every)| ?=|:)? )"
@@ -57,8 +62,21 @@ _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
 def decisions(text: LostText) -> list[str]:
     """The sentences of a person or a model that state a decision."""
     said = SENTENCE.findall(without_printed(text))
-    forms = (_DECIDES, _CHOOSES) if text.role == "user" else (_DECIDES,)
-    return [one for one in said if not one.endswith("?") and any(form.search(one) for form in forms)]
+    return [
+        one
+        for one in said
+        if not one.endswith("?") and (_DECIDES.search(one) or text.role == "user" and _is_chosen(one))
+    ]
+
+
+def _is_chosen(sentence: str) -> bool:
+    named = _CHOOSES_NAMED.search(sentence)
+    return _CHOOSES.search(sentence) is not None or (named is not None and names_something(sentence, named.end()))
+
+
+def names_something(sentence: str, start: int = 0) -> bool:
+    """Whether a sentence holds a name or a number from a place on."""
+    return _NAMED.search(sentence, start) is not None
 
 
 def values(text: LostText) -> list[str]:
