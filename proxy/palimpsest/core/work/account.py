@@ -104,9 +104,15 @@ _VARIABLES = re.compile(  # in front of a program
 _PARTS = re.compile(r"&&|\|\|?|;")  # between parts of a command, which run one after another
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _REDIRECTED = re.compile(r"\d?(?:>>?|<<?-?)(?:&\d|\s*[\w./'\"-]+)")
-_STARTS = re.compile(r"^(?:(?:uv|poetry|pdm) run |npx |(?:\S*/)?python[\d.]* -m )+")  # another program
+_STARTS = re.compile(
+    r"^(?:(?:uv|poetry|pdm) run |npx |timeout [\d.]+[smh]? |(?:\S*/)?python[\d.]* -m )+"
+)  # another program
 _EVERYTHING = re.compile(r"(?:(?:^|/)\.{1,3})+$|/+$")  # at the end of a path, or all of it
-_SAYS_WHAT = re.compile(r"(?!-|\d+$)").match
+_RUNS_LESS = re.compile(  # than its words say, or nothing
+    r"(?<!\S)--(?:ignore(?:-glob)?|deselect|dry-run|collect-only|no-run)(?![\w-])|\bmake\b[^;&|]* -n\b"
+)
+_WHOLE_GIT = frozenset({"push", "pull", "fetch", "commit"})  # whatever follows: nobody pushes a part
+_BY_NAME = frozenset({"install", "i", "add", "get"})  # what is installed, of which the rest is no part
 _ONCE = re.compile(  # what nobody types again; nor what was fed to a command, which is not told
     r"(?:mkdir|rm|cp|mv|chmod|chown|touch|ln|sleep|kill|pkill|true|git (?:add|mv|rm|restore|reset))\b"
     r"|.*(?:<<-?\s*\S+$|--help\b|--version\b)|\w+ -c\b"
@@ -365,8 +371,12 @@ def runs_of(done: Sequence[CallOutcome]) -> dict[str, CallOutcome]:
 
 def open_failures(runs: Mapping[str, CallOutcome], texts: Sequence[LostText]) -> list[tuple[str, CallOutcome]]:
     """The commands that failed, were meant to pass, and of which nothing passed later that runs all of them."""
-    passed = {tuple(part): one.at for command, one in runs.items() if not one.is_failure for part in _programs(command)}
-
+    passed = {
+        tuple(part): one.at
+        for command, one in runs.items()
+        if not one.is_failure and not _RUNS_LESS.search(_QUOTED.sub("", command))
+        for part in _programs(command)
+    }
     return [
         (command, one)
         for command, one in runs.items()
@@ -456,19 +466,26 @@ def _root(paths: Sequence[str]) -> str:
 
 
 def _programs(command: str) -> list[list[str]]:
-    """What each part of a command runs, if that does something: its words that are no variables, options or numbers."""
+    """What each part of a command runs, if that does something: its words but variables, options and their numbers."""
     programs = []
     for part in _PARTS.split(_QUOTED.sub("", _REDIRECTED.sub("", command))):
         plain = _VARIABLES.sub("", part.strip())
-        words = [_EVERYTHING.sub("", word) for word in _STARTS.sub("", plain).split() if _SAYS_WHAT(word)]
+        said = _STARTS.sub("", plain).split()
+        words = [
+            _EVERYTHING.sub("", word)
+            for before, word in zip(["", *said], said, strict=False)
+            if not (word.startswith("-") or (word.isdigit() and before.startswith("-")))
+        ]
         if words and not only_looks(plain):
             words = [words[0].rpartition("/")[2], *filter(None, words[1:])]
-            programs.append(words[:2] if words[0] == "git" else words)  # nobody pushes a part
+            programs.append(words[:2] if words[0] == "git" and not _WHOLE_GIT.isdisjoint(words[1:2]) else words)
     return programs or [[command]]
 
 
 def _runs_all(passed: Sequence[str], failed: Sequence[str]) -> bool:
     """Whether a command ran all of another one: the same, a folder around it, or fewer words that name no file."""
+    if passed[0] == "make" or not _BY_NAME.isdisjoint(passed[1:3]):
+        return [*passed] == [*failed]
     is_around = all(
         old == new or old.startswith((f"{new}/", f"{new}:")) for new, old in zip(passed, failed, strict=False)
     )

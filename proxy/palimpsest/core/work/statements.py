@@ -52,7 +52,8 @@ _BINDS = re.compile(  # words of what is to hold, more than of what is to be don
     r"(?i)\b(?:always|never|nobody|must|only|do not|don['\u2019]t (?!see|know|think|get|have)|avoid|without|forbidden"
     r"|keep|stick to|rather than|prefers?|leave|hands off|wants? (?!to)|ask (?:me|us)|tell me before|ignore|until"
     r"|from now on|whenever|by default|as a rule|make sure|we use|go(?:es)? through"
-    r"|(?:is|are|be) (?:run|done|made|kept|called) (?:by|with|in|from))\b|(?:^|[,;:])\W{0,4}(?:no|not|use)\b|\bunder no\b"
+    r"|(?:is|are|be) (?:run|done|made|kept|called) (?:by|with|in|from))\b|(?:^|[,;:])\W{0,4}(?:no|not|use)\b"
+    r"|\bunder no\b"
 )
 _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
     r"```.*?(?:```|\Z)|^(?:[ \t]*[|+>]|[ \t]{2,})[^\n]*$|^[^\n]*\S {3,}\S[^\n]*$", re.MULTILINE | re.DOTALL
@@ -65,7 +66,7 @@ def decisions(text: LostText) -> list[str]:
     return [
         one
         for one in said
-        if not one.endswith("?") and (_DECIDES.search(one) or text.role == "user" and _is_chosen(one))
+        if not one.endswith("?") and (_DECIDES.search(one) or (text.role == "user" and _is_chosen(one)))
     ]
 
 
