@@ -2,7 +2,7 @@
 
 import pytest
 from palimpsest.core.work.need import LostText
-from palimpsest.core.work.statements import binds, decisions, of_here, values
+from palimpsest.core.work.statements import binds, decisions, of_here, rejected, values
 
 from tests.growing import exponent, repeated
 
@@ -104,6 +104,38 @@ def test_a_sentence_that_negates_something_or_names_another_machine_is_not_of_th
 
 def test_a_value_of_a_sentence_that_negates_something_is_not_told_alone() -> None:
     assert values(said("Do not use port 5439. The scratch database is on port 5544.", "user")) == ["port 5544"]
+
+
+@pytest.mark.parametrize(
+    ("prose", "told"),
+    [
+        ("The limit is 250 ms, not 500.", ["limit is 250 ms"]),
+        ("Keep timeout = 30 s, never more.", ["timeout = 30 s"]),
+        ("The remote host has a timeout of 30 s.", ["timeout of 30 s"]),
+        ("Use port 7431, not 5432.", ["port 7431"]),
+        ("Do not use the shared database, port 5439.", []),
+        ("The dev host listens on port 7431.", []),
+    ],
+)
+def test_a_value_is_told_unless_its_own_clause_negates_it_and_a_port_only_of_this_machine(
+    prose: str, told: list[str]
+) -> None:
+    assert values(said(prose, "user")) == told
+
+
+@pytest.mark.parametrize(
+    ("prose", "words"),
+    [
+        ("Not 262144, the phones cannot take it.", ["262144,", "take"]),
+        ("Do not touch src/legacy.py", ["src/legacy.py"]),
+        ("Please fix the crash when run against tests/data/big_input.csv.", []),
+        ("There is no src/row_cache.py yet, please write it.", []),
+        ("There is no src/row_cache.py, please write it.", []),
+        ("Why does it not use config.yaml?", []),
+    ],
+)
+def test_what_is_used_asked_about_or_missing_is_not_rejected(prose: str, words: list[str]) -> None:
+    assert rejected(prose) == words
 
 
 @pytest.mark.parametrize("text", [said("port 7431", "tool"), said("<notice>port 7431</notice>", "user")])

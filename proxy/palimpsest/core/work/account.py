@@ -45,7 +45,7 @@ from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
-from palimpsest.core.work.statements import REJECTS, decisions, names_something, of_here, values
+from palimpsest.core.work.statements import decisions, names_something, of_here, rejected, values
 from palimpsest.domain import TOOL_ROLES, Account, AccountLine, frozen
 
 QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one
@@ -177,7 +177,7 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     ran = (one.call.what for one in done if one.call.act is Act.RAN and not only_looks(one.call.what))
     commands = {line.strip() for command in ran for line in command.splitlines()}
     typed = {at for at, text in enumerate(texts) if _speaker(text) == "user"}
-    against = {name for at in typed for said in REJECTS.findall(full[at]) for name in names(said)}
+    against = {name for at in typed for said in rejected(full[at]) for name in names(said)}
     offers = offered(full, stood, needs.keys(), heads, commands, typed)
     offers = [one for one in offers if one.at in typed or against.isdisjoint(one.held)]
     room -= sum(len(label) + LABEL_CHARS for label in {PATHS, *map(_speaker, texts)})

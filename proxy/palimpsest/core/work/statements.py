@@ -7,6 +7,7 @@ They are told by their form alone: "Decision: ...", "we settled on ...", "port 7
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.work.need import SPEAKERS, LostText
@@ -44,8 +45,10 @@ _NEGATES = re.compile(r"\b(?:not|never|no|nor|without|cannot|instead of|against)
 _ELSEWHERE = re.compile(  # another machine
     r"(?i)\b(?:host|remote|prod(?:uction)?)\b|\w\.(?:com|dev|int|internal|io|lan|net|org)\b|(?<!127)(?:\.\d+){3}"
 )
-REJECTS = re.compile(  # what is not to be used: "not 262144", "do not touch src/legacy.py"
-    rf"(?:{_NEGATES.pattern})\W+(?:(?:use|touch|edit|change|run|restart|delete|the|to|on|in|with|at)\W+){{0,3}}(\S+)",
+_CLAUSE_END = re.compile(r"[,;](?! ?\d)")
+_REJECTS = re.compile(  # the word behind a negation, or behind its verb: "not 262144", "do not touch src/legacy.py"
+    r"(?:\b(?:not|never|(?<!there is )(?<!there are )(?<!there's )no|nor|without|cannot|instead of)\b|n['\u2019]t\b)\W+"
+    r"(?:(?:use|touch|edit|change|run|restart|delete|the|to|on|in|with|at)\W+){0,3}(\S+)(?!\S)(?![^,;]{0,60}\byet\b)",
     re.IGNORECASE,
 )
 _BINDS = re.compile(  # words of what is to hold, more than of what is to be done next
@@ -81,9 +84,14 @@ def names_something(sentence: str, start: int = 0) -> bool:
 
 
 def values(text: LostText) -> list[str]:
-    """The values that a person or a model names with what they are of, but for sentences that are not `of_here`."""
+    """The values, and ports `of_here`, that a person or a model names with what they are of; none that is negated."""
     found = []
-    for value in _VALUE.finditer(of_here(without_printed(text))):
+    said = without_printed(text)
+    here = of_here(said)
+    clauses = (part for one in SENTENCE.findall(said) for part in _CLAUSE_END.split(one) if not _NEGATES.search(part))
+    for value in (value for clause in clauses for value in _VALUE.finditer(clause)):
+        if value[1].lower() == "port" and value[0] not in here:
+            continue
         is_amount = value[4] and value[2] != " " and not _MEASURED.search(value[0])  # "the past 7 days" has no name
         is_set = is_amount or _SET.match(value[1]) or "=" in value[2]
         if is_set and query_terms(value[1]) and value[1].lower() not in PLACES:
@@ -98,8 +106,15 @@ def binds(text: LostText) -> bool:
 
 
 def of_here(said: str) -> str:
-    """The sentences of a text that negate nothing and are of no other machine, a line each."""
-    return "\n".join(one for one in SENTENCE.findall(said) if not (_NEGATES.search(one) or _ELSEWHERE.search(one)))
+    """The sentences of a text that are of no other machine, a line each, up to the clause that negates something."""
+    parts = (_CLAUSE_END.split(one) for one in SENTENCE.findall(said) if not _ELSEWHERE.search(one))
+    return "\n".join(filter(None, (",".join(takewhile(lambda part: not _NEGATES.search(part), one)) for one in parts)))
+
+
+def rejected(said: str) -> list[str]:
+    """The words of a text that name what is not to be used: of no question, and of nothing that is not there yet."""
+    sentences = (one for one in SENTENCE.findall(said) if not one.rstrip().endswith("?"))
+    return [word for one in sentences for word in _REJECTS.findall(one)]
 
 
 def without_printed(text: LostText) -> str:
