@@ -17,7 +17,7 @@ import numpy as np
 from palimpsest.core.recall.ranking import Floats
 
 PRECAUTIONS_TOLD = 3  # of one request, the nearest to it
-LEAST_NEARNESS = 0.05  # cosine of a precaution to the request: of 125 that are needed 8 are below, and "I hate YAML"
+LEAST_NEARNESS = 0.05  # cosine of a precaution to the request: of 110 that are needed 9 are below
 NEAREST = 3  # of the examples, whose mean cosine is the likeness of a request
 
 

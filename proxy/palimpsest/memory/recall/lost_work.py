@@ -176,7 +176,7 @@ def covering_passages(rows: Sequence[Row], query: Query, named: frozenset[str], 
 
 def worthwhile(found: Iterable[Candidate]) -> tuple[list[Candidate], int]:
     """
-    Typed passages, and the characters of those that come by all means: the newest, and what is to hold; then tasks.
+    Typed passages, and the characters of those that come in any case: the newest, and what is to hold; then tasks.
 
     Without a client's words, small talk, what a newer one says again, and of tasks in the same words all but two.
     """
