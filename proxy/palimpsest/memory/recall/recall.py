@@ -88,7 +88,7 @@ ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None,
 """What a query is without all that comes unasked."""
 
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
-EXAMPLES_SECONDS = 0.15  # that the first request waits for them, which take 0.1 beside other work; the default deadline is 0.25
+EXAMPLES_SECONDS = 0.15  # that the first request waits for them; they take 0.1 beside other work
 STANDING_CHARS = 400  # of messages with rules that come whatever is asked: some six; of more, the newest
 _HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of another one, where none is named
 # Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
