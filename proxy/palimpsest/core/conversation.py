@@ -77,7 +77,7 @@ FAULTS = (Note.DEADLINE, Note.FAULT, Note.INDEXING)
 
 @frozen
 class Foreseen:
-    """A question that will probably be looked up: begin with what takes long. The answer is None, at once."""
+    """Announce a question that will probably be looked up: its embedding begins. The answer is None, at once."""
 
     text: str
 
@@ -104,7 +104,7 @@ Deciding = Generator[Lookup, Any, Decision | Note]
 
 @frozen
 class Rules:
-    """What decides beside the requests themselves; one per policy, with the switches that go with it."""
+    """What decisions go by besides the request; one per policy and state of the switches."""
 
     policy: Policy
     signals: Signals
@@ -182,7 +182,7 @@ def decide(request: Request, rules: Rules) -> Deciding:
 
 def decide_bare(request: Request, rules: Rules, decision: Decision | None = None) -> Deciding:
     """
-    Decide what stays behind of a request to which nothing is added: one that is only counted, or was refused.
+    Decide what a cut leaves out of a request to which nothing is added: one that is only counted, or was refused.
 
     Args:
         request: with the window that the refusal named.

@@ -45,7 +45,7 @@ UNTOLD = (*LATE, Note.TOO_LONG)
 @frozen
 class Decision:
     """
-    What memory makes of one request.
+    The decision on one request.
 
     `block` is new, and carried by message `anchor`; `replayed` are the earlier ones that are repeated. `cut` says of
     each memory that was found and not packed why, by its id.
@@ -70,12 +70,12 @@ class Decision:
 
     @property
     def lineage(self) -> Lineage:
-        """Of what the client sent."""
+        """The lineage of what the client sent."""
         return self.view.client_lineage if self.view else self.diagnosis.lineage
 
     @property
     def sent(self) -> Reading:
-        """What goes upstream of what the client sent."""
+        """The part of what the client sent that goes upstream."""
         return self.view.reading if self.view else self.reading
 
     @property
@@ -91,7 +91,7 @@ class Decision:
 
     @property
     def window_cut(self) -> NewCut:
-        """What stays behind of the conversation from here on."""
+        """The cut that holds from here on: what it leaves out of the conversation."""
         if self.view is None:
             return NewCut()
         is_untold = self.view.is_new and self.block is None and (self.lineage.head is None or self.note in UNTOLD)

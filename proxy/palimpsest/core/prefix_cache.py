@@ -1,5 +1,5 @@
 """
-What becomes of a provider's prefix cache: who changed what was sent before. `prefix_rebuild` says what that cost.
+Changes of the prefix that a provider caches, and who made them. `prefix_rebuild` says what that cost.
 
 A provider keeps how a prompt begins, for a while, and reads that from its cache where the next prompt begins alike. So
 whatever changes far in front of a prompt costs all that stands behind it once more.

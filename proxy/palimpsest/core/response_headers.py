@@ -1,5 +1,5 @@
 """
-The `x-palimpsest-*` headers of an answer, and what the log is told of its request: names and numbers, nobody's words.
+The `x-palimpsest-*` headers of an answer, and the log fields of its request: names and numbers, no content.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A queue that is fair: tenants in turn, and what belongs to one conversation in the order in which it came."""
+"""A fair queue: tenants take turns, and the items of one conversation keep their order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FairQueue(Generic[T]):
         self._length += 1
 
     def take(self, is_wanted: Callable[[T], bool] = lambda item: True) -> T | None:
-        """The wanted item whose turn it is, or None; others stay, as does all behind them in their conversations."""
+        """The next wanted item, or None; an unwanted one stays, and with it all later items of its conversation."""
         for tenant, conversations in self._waiting.items():
             if self._taken_of[tenant] >= self._most_of_tenant:
                 continue

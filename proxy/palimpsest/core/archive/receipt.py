@@ -46,7 +46,7 @@ def not_covered(backups_until: str = "", is_on_server: bool = False) -> list[str
 
 
 def is_done(receipt: Json) -> bool:
-    """Whether nothing that could be searched holds any of it."""
+    """Whether the check found nothing left of it, or had nothing to search."""
     check = receipt["check"]
     return bool(check["clean"] or not check["searched"])
 

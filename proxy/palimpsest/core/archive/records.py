@@ -49,7 +49,7 @@ def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
 def answer_record(
     turn: Turn, completion: Completion, ending: Ending, now: float, key: bytes, clean: Clean, usage: Usage = NOT_COUNTED
 ) -> AnswerRecord:
-    """What was heard of the answer to a turn, ready to commit; `usage` is what its provider counted."""
+    """The recorded answer to a turn, ready to commit; `usage` is what its provider counted."""
     message, prompt_tokens = completion.message, completion.prompt_tokens
     named = reply_links((completion.id, *completion.part_ids), key)
     bare = ResentTurn(turn.tokens, _explained(turn, clean), turn.cut) if turn.is_bare else None

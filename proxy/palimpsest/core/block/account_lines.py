@@ -26,7 +26,7 @@ NAMING = (READ, CHANGED, CLIENT, "user", "assistant", *TOOL_ROLES)
 
 def beside_account(budget: Budget, account: Account | None, query: Query) -> Budget:
     """
-    What the quotes may take: of a question's answer, all that the account leaves; else a few short ones.
+    The budget of quotes beside an account: all that it leaves if a question is asked, else a few short ones.
 
     The account says most of what was lost where tools were at work: if nobody asks, long quotes beside it cost more
     than they tell.

@@ -1,5 +1,5 @@
 """
-The block that stands for a history which the proxy compacted: the work so far, quotes, and how it stood last.
+The block that stands for a history which the proxy compacted: the work so far, quotes, and the newest messages.
 
 It is a restore with more room, as nothing else is left of what was said, and ends with the newest messages: an agent is
 compacted in the middle of its work.

@@ -34,7 +34,7 @@ _FLAT = str.maketrans("()", "[]")  # in what stands between our own brackets
 
 def statement(fact: Fact) -> str:
     """
-    What a fact says, in one line; the same fact says the same in every block.
+    A fact as one line; its wording is the same in every block.
 
     A value that names its slot itself ("decided to ...") does not repeat it.
     """

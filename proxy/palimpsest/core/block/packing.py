@@ -61,7 +61,7 @@ class Piece:
 
     @cached_property
     def line(self) -> str:
-        """As it is printed: no text of it can be taken for the frame's."""
+        """The printed line, escaped so that no text of it can be taken for the block's frame."""
         text = f"{GAP if self.start else ''}{self.text.strip()}{GAP if self.goes_on else ''}"
         return quotation(self.role, text)
 

@@ -50,7 +50,7 @@ class Replay:
 
 def replay(places: Sequence[int], lineage: Lineage) -> Replay:
     """
-    The head's blocks whose anchors are still there, in the order of the request; those that are held apart.
+    The head's blocks whose anchors the request still has, in its order; apart, those that the provider holds.
 
     Args:
         places: indexes into `chat.messages` of the history.

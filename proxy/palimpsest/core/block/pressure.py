@@ -36,7 +36,7 @@ PASSAGE_CHARS = 1000  # no passage of a restore is longer: one window of the ind
 
 def pressure(prompt_tokens: int, window_tokens: int, reply_tokens: int) -> Pressure:
     """
-    Place a request on the ladder.
+    The fill of the context window by a request, and its tier.
 
     Args:
         prompt_tokens: as it will be sent, tools, images and replayed blocks included, >= 0.
@@ -69,13 +69,13 @@ def reply_room(prompt_tokens: int, window_tokens: int, wanted_tokens: int | None
 
 
 def recall_budget(tier: Tier) -> Budget | None:
-    """Characters of a recall block on this tier; None: say nothing (CALMem section 6)."""
+    """Characters of a recall block on this tier; None: no block (CALMem section 6)."""
     passages, chars = RECALL_PASSAGES.get(tier, (0, 0))
     return Budget(passages * chars, chars) if passages else None
 
 
 def roomy_budget(now: Pressure) -> Budget:
-    """Characters of a recall block where the proxy makes the room itself: all that was said may have been cut."""
+    """Characters of a recall block where the proxy trims the history: all that was said may have been cut."""
     chars = min(RESTORE_CHARS, int(now.window_tokens * ROOMY_SHARE * CHARS_PER_TOKEN))
     return Budget(chars, min(chars, RECALL_PASSAGES[Tier.CALM][1]))
 
@@ -92,7 +92,7 @@ def limited_by_client(budget: Budget, own_chars: int) -> Budget:
 
 
 def counts_chars(budget: Budget) -> int:
-    """Characters of a client's own, from which on `limited_by_client` leaves a budget as it is."""
+    """The `own_chars` from which on `limited_by_client` leaves a budget as it is."""
     return ceil(max(budget.chars - FREE_CHARS, 0) / OWN_SHARE)
 
 

@@ -13,7 +13,7 @@ _WIDEST_FIRST = (Mode.ON, Mode.READ_ONLY, Mode.OFF)
 
 
 def mode_of(headers: Mapping[str, str], policy: MemoryPolicy, *, is_read_only: bool = False) -> Mode:
-    """The mode of a request: a header may restrict what policy and key allow; one not understood switches off."""
+    """The mode of a request: a header may restrict what policy and key allow; an unknown value switches memory off."""
     widest = max(policy.mode, Mode.READ_ONLY, key=_WIDEST_FIRST.index) if is_read_only else policy.mode
     user_agent = headers.get("user-agent", "")
     if policy.mode is Mode.OFF or any(fnmatchcase(user_agent, pattern) for pattern in policy.off_for_clients):

@@ -47,7 +47,7 @@ class Signal:
 
 @frozen
 class Asides:
-    """What clients write as messages of the user's: whole texts, lower-case, squeezed."""
+    """Messages that clients write in the user's role: patterns of whole texts, lower-case, white space squeezed."""
 
     texts: tuple[re.Pattern[str], ...] = ()
 

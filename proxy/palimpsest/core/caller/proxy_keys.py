@@ -1,5 +1,5 @@
 """
-Proxy keys: which one a caller presents, and what it opens.
+Proxy keys: which one a caller presents, and what it gives access to.
 
 A key is found by its hash, so that how long a look-up takes tells nothing about keys that nearly match.
 """

@@ -1,4 +1,4 @@
-"""A request as it came in: what several of those that it passes need to know of it is read once."""
+"""A request as it came in: its headers and body are parsed once for all who need them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ReceivedRequest:
 
     @property
     def fields(self) -> Json:
-        """The same, empty where memory cannot read the body: it names nobody, and nothing."""
+        """The JSON object of the body, empty where it cannot be read."""
         try:
             return self.json_object
         except WireError:

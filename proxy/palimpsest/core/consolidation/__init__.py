@@ -1,1 +1,1 @@
-"""Consolidation of items: repeats, values that were replaced, what gives way for room, and relations. Pure."""
+"""Consolidation of items: repeats, superseded values, eviction, and relations. Pure."""

@@ -1,5 +1,5 @@
 """
-Update queues: for each item the most similar newer ones, and what becomes of it beside each of them.
+Update queues: for each item the most similar newer ones, and whether one of them replaces it.
 
 LightMem (section 3.4) compares each entry offline with the k most similar entries that are newer, all queues at once,
 and lets a model update, delete or keep it. Here rules judge: what is said again is merged into its repeat, a value of a
@@ -127,7 +127,7 @@ def same_slot(entries: Sequence[Entry]) -> dict[int, int]:
 
 
 def verdict(older: Entry, newer: Entry, likeness: float) -> Verdict | None:
-    """What becomes of the older of two items, by their cosine; None: it is left."""
+    """Whether the older of two items is merged or superseded, by their cosine; None: neither."""
     if is_repeat(older, newer, likeness):
         return Verdict(older.id, newer.id, "merged", f"said again, likeness {likeness:.2f}")
     replaced = [slot for slot, value in older.slots.items() if _is_other(value, newer.slots.get(slot))]

@@ -144,7 +144,7 @@ def relations(
 
 
 def things_in(text: str) -> frozenset[str]:
-    """Names that a text says are a thing's, in small letters."""
+    """Names that a text gives to things, in small letters."""
     said = _OPENING.sub("", text)
     kinds = {thing.lower() for thing, kind in _IS_A.findall(said) if not _PERSON_KIND.search(kind)}
     kinds |= {thing.lower() for thing, kind in _AND_OTHER.findall(said) if not _PERSON_KIND.search(kind)}
@@ -156,12 +156,12 @@ def things_in(text: str) -> frozenset[str]:
 
 
 def is_private(text: str) -> bool:
-    """Whether an item holds a secret, or what leads to somebody: nothing is taken from it."""
+    """Whether an item holds a secret, or identifies somebody: no relation is taken from it."""
     return _PRIVATE.search(text) is not None
 
 
 def node_of(name: str) -> Node | None:
-    """What a name names: an entity where it is capitalised, else a concept; None: it names no kind of thing."""
+    """The node of a name: an entity where it is capitalised, else a concept; None: it names no kind of thing."""
     if not name[:1].isupper():
         return _concept(name)
     is_word = any(part in STOP_WORDS or part in TIMES for part in name.lower().split())

@@ -48,7 +48,7 @@ class Viewer:
 
 
 def strength(evidence: Collection[Evidence], now: float) -> float:
-    """How much speaks for a relation: 1 for each item that was said today."""
+    """The strength of a relation: a sum of 1 for each item, halved with each half-life of its age."""
     ages = (max(now - one.said_at, 0.0) / DAY_SECONDS for one in evidence)
     return float(sum(0.5 ** (days / HALF_LIFE_DAYS) for days in ages))
 

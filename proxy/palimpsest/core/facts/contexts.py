@@ -58,7 +58,7 @@ _CONDITION = re.compile(
 
 
 class ClauseStart(Enum):
-    """What may begin at a place, for what stands before it in its sentence."""
+    """Kinds of statements that may begin at a place, by the words before it in its sentence."""
 
     NOTHING = "a part of a clause"
     DECISION = "a statement behind 'after the outage'"
@@ -76,7 +76,7 @@ class ClauseStart(Enum):
 
 
 def clause_start(leading: str) -> ClauseStart:
-    """What may begin behind these words of a sentence."""
+    """Kinds of statements that may begin after these words of a sentence."""
     lead = _MAY_LEAD.search(leading)
     if lead is None:
         return ClauseStart.DECISION if _OPENED.search(leading) else ClauseStart.NOTHING
@@ -102,10 +102,10 @@ def is_supposed(leading: str) -> bool:
 
 
 def is_presupposed(leading: str) -> bool:
-    """Whether what follows these words holds in a question too."""
+    """Whether these words presuppose what follows them, so that it holds even in a question."""
     return _PRESUPPOSING.search(leading) is not None
 
 
 def is_taken_back(trailing: str) -> bool:
-    """Whether what follows a statement makes it hold sometimes, or goes on with a list."""
+    """Whether what follows a statement makes it hold only sometimes, or begins a list."""
     return _CONDITION.match(trailing) is not None or trailing.lstrip().startswith((":", "..", "\u2026"))

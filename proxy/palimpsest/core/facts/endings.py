@@ -110,7 +110,7 @@ def is_denial(slot: str) -> bool:
 
 @dataclass(slots=True)
 class Endings:
-    """What was said later, as claims are gone through from the newest to the oldest: of one person in one project."""
+    """The claims read so far, from the newest to the oldest, of one person in one project."""
 
     _denials: list[tuple[Claim, str]] = field(default_factory=list)
     _places: dict[tuple[object, ...], tuple[Claim, str]] = field(default_factory=dict)

@@ -68,7 +68,7 @@ def marks_left(
 
 
 def added_mark(key: bytes, id: str) -> int:
-    """The mark that a added fact leaves when it is forgotten or erased: an import does not bring it back."""
+    """The mark that an added fact leaves when it is forgotten or erased: an import does not bring it back."""
     return _hash(key, b"fact mark", "told", id) >> 1
 
 

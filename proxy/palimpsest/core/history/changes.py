@@ -86,12 +86,12 @@ class Changes:
 
     @cached_property
     def moved_summaries(self) -> tuple[int, ...]:
-        """Summaries that stand behind what they stood in front of: the same words once more."""
+        """Unchanged summaries that moved behind messages which they used to precede."""
         return moved_summaries(self.head, self.kept)
 
     @cached_property
     def echoing(self) -> tuple[int, ...]:
-        """New places where a summary that passed here stands; negative ones are instructions."""
+        """New places of a summary that the proxy has seen as an answer; negative ones are instructions."""
         return tuple(sorted(self.echo.keys() & new_places(self.prints, self.shape, self.head, self.kept)))
 
     @property

@@ -1,5 +1,5 @@
 """
-The rules that name what a client did to its history: one table, whose first row that holds says it.
+The rules that name what a client did to its history: a table, of which the first row that holds decides.
 
 "Gone" are messages of the head that the request does not have. "Old" is whatever stood before something that is still
 there: only a compaction takes that away, or a client that rebuilds what it puts around the dialogue.

@@ -144,7 +144,7 @@ def trace(
 
 def follows(reading: Reading, before: Follows, speaker: Speaker) -> Continuation | None:
     """
-    What to look up to be sure that a request does nothing but go on; None: what it may do besides is to be found out.
+    The look-up that proves that a request only goes on; None: it may do more, which `trace` finds out.
 
     A long answer, and behind it what people say or tools answer: nothing in that can lead to another conversation.
     """

@@ -1,5 +1,5 @@
 """
-Link keys: what requests and answers leave behind, and what a later request is looked up by.
+Link keys: fingerprints of requests and answers, by which later requests are linked to them.
 
 Most clients send no id. What the proxy handed out itself comes back: texts of answers, ids of tool calls, their
 arguments as a sub-agent's task, runs of words inside a transcript or a summary. Everything is a keyed hash.

@@ -24,7 +24,7 @@ class Room:
 
 
 def stands_aside(chat: Chat) -> bool:
-    """Whether the provider holds the history, or is asked to shorten it itself."""
+    """Whether trimming is not ours to do: the provider holds the history, or is asked to shorten it."""
     raw = chat.raw
     shortens = raw.get("truncation") == "auto" or bool(raw.get("context_management")) or bool(raw.get("transforms"))
     return chat.held or chat.compacts or shortens

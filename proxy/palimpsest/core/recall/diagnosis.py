@@ -58,7 +58,7 @@ MIN_BLOCK_CHARS = 300  # the frame takes half of it; less says nothing
 
 @frozen
 class SeenBlocks:
-    """Blocks of before that the model sees: repeated, or held by the provider."""
+    """Earlier blocks that the model sees: repeated, or held by the provider."""
 
     tokens: int = 0
     occurrences: frozenset[int] = frozenset()  # that they carry

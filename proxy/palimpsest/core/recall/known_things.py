@@ -1,5 +1,5 @@
 """
-What a request speaks of as known: "my daughter", "our importer", "the staging server", Judge Moreau.
+Things that a request speaks of as known: "my daughter", "our importer", "the staging server", Judge Moreau.
 
 Who asks what to cook for his daughter does not ask who she is, and what he told of her is what the answer needs. Few
 words follow "my" or "the" in a request, and where one of them is rare among what the user told, it leads there. Of what

@@ -86,7 +86,7 @@ class PassageTable:
         return len(self.ids)
 
     def only_asks(self, rows: Rows | slice) -> Bools:
-        """Which of these rows ask something, and do not surely tell something in the same breath."""
+        """Which of these rows ask something, and do not surely tell something as well."""
         return self.asks[rows] & (self.tells[rows] < LEAST_TELLING)
 
     def rows_of(self, ids: Rows) -> Rows:
@@ -140,7 +140,7 @@ class RankedRows:
 @frozen
 class Recipe:
     """
-    What `rank` goes by. The defaults are what measures best; other values are for measuring that again.
+    The parameters of `rank`. The defaults are what measures best; other values are for measuring that again.
 
     `weights` by signal, 0 leaves one out; `reach_passages` is how far surroundings go, 0 for none; `damping_ranks` is
     the constant of reciprocal rank fusion; `by_room` divides scores by the root of the room that a passage takes.

@@ -1,5 +1,5 @@
 """
-The similarity of passages to a question: exact in a small scope; in a large one by signs first, which cost a thirtieth.
+The similarity of passages to a question: exact in a small scope; in a large one preselected by sign bits.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def cause_of(record: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def required(reason: str) -> str:
-    """A reason of the gate in words that are true where it asks for no probability."""
+    """The gate's reason, reworded where it requires no probability."""
     return reason.replace("; 0.00 is required", "; no probability is required here")
 
 

@@ -143,7 +143,7 @@ def answered(table: PassageTable, row: int) -> int:
 
 def outcome(table: PassageTable, row: int) -> int:
     """
-    The row at which the last message begins before the user spoke again: what came of a task; -1: nothing near.
+    The row of the last message before the user spoke again, which is the outcome of a task; -1: none near.
 
     Whatever tools were used for was a task, if it asks or tells something, too. A long answer that no step leads to is
     no report, but what was asked for: a poem, or a recipe.

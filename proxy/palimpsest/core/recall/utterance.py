@@ -1,5 +1,5 @@
 """
-A reading of one utterance without a model: its language, and how it asks, tells or only keeps company.
+The analysis of one utterance without a model: its language, and whether it asks, tells or is small talk.
 
 People who ask for what they once told say "my", "did we", "which", "again"; who asks what anybody could, says "a", "how
 do I", "explain". Function words of that kind are few, in every language, and tell the two apart where the nearness of

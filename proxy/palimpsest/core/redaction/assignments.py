@@ -1,5 +1,5 @@
 """
-Secrets that are told by the name they are assigned to: `password=...`, `"api_key": "..."`, `--token ...`.
+Secrets recognised by the name that they are assigned to: `password=...`, `"api_key": "..."`, `--token ...`.
 
 A name is looked for by its stem, and read only where a sign follows it. Whether what stands behind the sign is a value,
 and not code or prose, depends on the name: `password: swordfish` is one, `token: identifier` is none.

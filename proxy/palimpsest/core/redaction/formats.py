@@ -232,7 +232,7 @@ def long_formats() -> tuple[Format, ...]:
 
 @lru_cache(1)
 def short_formats() -> tuple[Format, ...]:
-    """Formats that are told by what stands around them; any length."""
+    """Formats that are recognised by the text around them; any length."""
     return (
         *(
             Format("authorization", header, re.compile(rf"{header}{_HEADER_SIGN}{_SCHEME}([\w.~+/=-]{{8,}})"), group=1)

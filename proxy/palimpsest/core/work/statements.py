@@ -100,19 +100,19 @@ def values(text: LostText) -> list[str]:
 
 
 def binds(text: LostText) -> bool:
-    """Whether a user's message tells what is to hold: a decision, an order that forbids something, a value."""
+    """Whether a user's message holds a decision, an order that forbids something, or a value."""
     said = (one for one in SENTENCE.findall(without_printed(text)) if not one.rstrip().endswith("?"))
     return any(map(_BINDS.search, said)) or bool(decisions(text) or values(text))
 
 
 def of_here(said: str) -> str:
-    """The sentences of a text that are of no other machine, a line each, up to the clause that negates something."""
+    """The sentences of a text that name no other machine, a line each, up to the clause that negates something."""
     parts = (_CLAUSE_END.split(one) for one in SENTENCE.findall(said) if not _ELSEWHERE.search(one))
     return "\n".join(filter(None, (",".join(takewhile(lambda part: not _NEGATES.search(part), one)) for one in parts)))
 
 
 def rejected(said: str) -> list[str]:
-    """The words of a text that name what is not to be used: of no question, and of nothing that is not there yet."""
+    """The words that a text says are not to be used, without questions and things that do not exist yet."""
     sentences = (one for one in SENTENCE.findall(said) if not one.rstrip().endswith("?"))
     return [word for one in sentences for word in _REJECTS.findall(one)]
 

@@ -1,4 +1,4 @@
-"""Claims: what a model says that messages say, before anybody has looked whether they do."""
+"""Claims: a model's statements of what messages say, before they are verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a clause could be the answer to: the people, dates, amounts, places, identifiers and statements in it."""
+"""Cues: answers that a clause holds, as people, dates, amounts, places, identifiers and statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from palimpsest.domain.frozen import frozen
 
 
 class Kind(StrEnum):
-    """What is asked."""
+    """The kind of answer that a question asks for."""
 
     WHO = "who"
     WHEN = "when"

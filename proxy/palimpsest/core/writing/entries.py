@@ -1,4 +1,4 @@
-"""What all writers share: how they count, and what they are given."""
+"""What all writers share: their signature, weights and counting of tokens."""
 
 from __future__ import annotations
 

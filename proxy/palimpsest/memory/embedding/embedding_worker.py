@@ -89,7 +89,7 @@ class PassageProcess:
 
 
 def serve(name: str, folder: Path, threads: int, questions: BinaryIO, answers: BinaryIO) -> None:
-    """Embed what is asked for until the other side closes its end, which it also does by dying."""
+    """Embed what is asked for until the other side closes its end or dies."""
     try:
         model = embedding_model(name)
         assert model is not None  # policy was asked before

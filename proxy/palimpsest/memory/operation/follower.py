@@ -1,5 +1,5 @@
 """
-The follower: what tells this process of every change that any process made in the database, within a second.
+The follower: it notices within a second every change that any process made in the database.
 
 Erasures, keys, switches and policies are such changes. Each kind has a counter (`store/operation/changes.py`) and its
 listeners: one is called once at the start, and whenever its counter has changed since it was last called with success.

@@ -1,4 +1,4 @@
-"""What a compaction took away of work, where nothing is asked: an account of it, and passages beside that."""
+"""The restore after a compaction where no question is asked: an account of the lost work, and passages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pure work beside the event loop, where there is much of it: every other request waits for what runs on the loop."""
+"""An executor that runs long pure work off the event loop, where every other request would wait for it."""
 
 from __future__ import annotations
 

@@ -85,17 +85,17 @@ class Windows:
         return any(fnmatchcase(model, pattern) for pattern in patterns) or self._fresh((upstream, model)) is not None
 
     def note_refused(self, upstream: str, model: str, tokens: int) -> None:
-        """An upstream refused a prompt: its window is this, or, where it names none, at most this."""
+        """Note a refusal: the model's window is this, or at most this where the refusal names none."""
         self._put((upstream, model), _Learnt(tokens, self._clock(), is_refusal=True))
 
     def note_listed(self, upstream: str, model: str, tokens: int) -> None:
-        """A list of models says so; what a refusal showed holds against it."""
+        """Note a window from a list of models; one that a refusal showed takes precedence."""
         learnt = self._fresh((upstream, model))
         if learnt is None or not learnt.is_refusal:
             self._put((upstream, model), _Learnt(tokens, self._clock(), is_refusal=False))
 
     def note_answered(self, upstream: str, model: str, tokens: int) -> None:
-        """A prompt of so many tokens, as the upstream counted, was answered: what was learnt and is less is wrong."""
+        """Note that a prompt of so many tokens, by the upstream's count, was answered: no window is smaller."""
         learnt = self._fresh((upstream, model))
         if learnt is not None and tokens > learnt.tokens:
             self._put((upstream, model), _Learnt(tokens, learnt.at, learnt.is_refusal))
