@@ -2,8 +2,8 @@
 Generosity as a price: tokens a turn on average, and what memory demands so that it keeps that.
 
 Four numbers a kind of block. `least_help` is the probability that memory helps at all (`core/recall/relevance.py`)
-below which nothing is said; `least_worth` is the probability of being the answer that a passage must have for each
-100 characters that it takes. Right after a compaction a wrong silence costs more than a few lines: there only worth
+below which nothing is added; `least_worth` is the probability of being the answer that a passage must have for each
+100 characters that it takes. Right after a compaction what is missing costs more than a few lines: there only worth
 decides. `whole_chars` is how much a conversation may have lost to get it back whole (`core/recall/small_loss.py`).
 
 Three prices were measured, docs/benchmarks.md says with what result; another one demands what lies between its

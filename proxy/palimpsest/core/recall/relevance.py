@@ -6,7 +6,7 @@ near it is, how much of the question it covers, and how people ask who refer to 
 the scope as a whole, its size or its average: whoever has a large archive asks no other questions for that. But what
 the conversation itself lost is asked for more often than what was said elsewhere, however much that is.
 Rank lists always have a first place; relevance does not. Who packs a block takes a passage in while its probability is
-worth its length, so that size follows confidence, and says nothing where no passage is.
+worth its length, so that size follows confidence, and adds none where no passage is.
 
 The weights (`weights.py`) were fitted over several sets at once, each asked alone and behind other people's
 conversations of up to millions of characters, and checked by leaving whole sets out: see docs/benchmarks.md, and
@@ -38,7 +38,7 @@ LEAST_WEIGHT = 0.25  # as `ranking.IDF_FLOOR`
 MOST_SPEAKERS = 0.5  # share of the best texts that name their speaker: more, and it is a talk between them
 BEST_PASSAGES = 10  # that tell so: further back stands whatever else the scope holds
 NEAR, VERY_NEAR = 0.25, 0.4  # cosines from which on each step says more
-LEAST_HELP = 0.02  # nothing is less probable: a wrong silence costs more than a line
+LEAST_HELP = 0.02  # nothing is less probable: what is wrongly left out costs more than a line
 # Of what is asked for in a conversation that lost something, said there: a prior. Behind 1.2 million characters of
 # others 58 of 72 facts come at 84 tokens a turn without it, 62 at 79 with .5, and 63 at 73 with .75; of 72 that were
 # told in another conversation, 59, 56 and 54.
