@@ -22,6 +22,7 @@ from palimpsest.core.caller.client_table import Signals, read_signals
 from palimpsest.core.caller.identity import identify, tenant_of
 from palimpsest.core.conversation import Lookup, Request, Rules, StoredMessages, advance, decide
 from palimpsest.core.decision import Decision
+from palimpsest.core.history.lineage import follows
 from palimpsest.core.history.link_keys import answer_links, flags_of, reply_links
 from palimpsest.core.reading import Reading
 from palimpsest.domain import (
@@ -279,7 +280,6 @@ class Core:
     rules: Rules = field(default_factory=rules_of)
     journal: Journal = field(default_factory=Journal)
     requests: int = 0
-    continuations: int = 0  # requests that repeat another one whole, and go on
     window_tokens: int = WINDOW_TOKENS
     sent: list[tuple[Request, str]] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
@@ -316,10 +316,11 @@ class Core:
         decision = drive(request, self.rules, self._answer)
         assert isinstance(decision, Decision)
         self.decisions.append(decision)
-        for before in self.followed(request):  # less is looked up, and the same is decided
+        for before in self.followed(request):
+            if follows(request.reading, before, request.speaker) is None:  # it is not looked up, nor read any more
+                continue
             again = drive(replace(request, follows=before), self.rules, self._answer)
-            assert again == decision
-            self.continuations += 1
+            assert again == decision, "less is looked up, and the same is decided"
         self.sent.append((request, str(self.requests)))
         turn = turn_of(decision, self.rules, id=str(self.requests), upstream="", created_at=0.0)
         if answer is not None:
