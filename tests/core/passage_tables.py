@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from palimpsest.core.archive.chunking import WARNS, WISHES, certainty_of, judged
@@ -41,6 +42,7 @@ def passage_table(
         centres[row] = ends.get(conversation, 0.0) + len(said[row]) / 2
         ends[conversation] = ends.get(conversation, 0.0) + len(said[row])
         last[conversation] = row
+    judgements = [_judged(text) for text in said]
     names = {name: number for number, name in enumerate(dict.fromkeys(speakers), start=1)}
     return PassageTable(
         ids=np.arange(1, count + 1),
@@ -56,10 +58,16 @@ def passage_table(
         consequence=np.ones(count),
         speakers=np.array([names[name] for name in speakers] or [0] * count),
         users=np.isin(np.arange(count), list(users)),
-        tells=np.array([certainty_of(judged(text, "user")) for text in said]),
-        wishes=np.array([WISHES in judged(text, "user") for text in said], np.bool_),
-        warns=np.array([WARNS in judged(text, "user") for text in said], np.bool_),
+        tells=np.array([certainty_of(judgement) for judgement in judgements]),
+        wishes=np.array([WISHES in judgement for judgement in judgements], np.bool_),
+        warns=np.array([WARNS in judgement for judgement in judgements], np.bool_),
         names=names,
         vectors=np.zeros((count, DIMENSIONS), np.float32),
         embedded=np.zeros(count, np.bool_),
     )
+
+
+@lru_cache(None)
+def _judged(text: str) -> Sequence[str]:
+    """What is found of a text, which stands in many tables."""
+    return judged(text, "user")
