@@ -36,9 +36,10 @@ from fcntl import F_DUPFD_CLOEXEC, F_SETFL, F_SETOWN, fcntl
 from pathlib import Path
 from typing import Any
 
+import palimpsest
+
 ROOT = Path(__file__).parent.parent
-LOADED = ("palimpsest.app", "palimpsest.edge.loop", "palimpsest.edge.http", "palimpsest.edge.admin.routes")
-LOADED_WHOLE = ("palimpsest.commands", "palimpsest.features")  # with all that is in them
+NOT_LOADED = ("palimpsest.__main__", "palimpsest.evaluation")  # what runs when it is imported, and benchmarks
 HELPERS = ("palimpsest.memory.recording.archive_worker", "palimpsest.memory.embedding.embedding_worker")
 PROGRAM = Path(__file__).with_name("helper_process.py")
 WORKER = "from multiprocessing.spawn import spawn_main; "  # how the program of a worker begins
@@ -279,13 +280,10 @@ def _ending_with(owner: socket.socket) -> socket.socket:
 
 def _load() -> None:
     """Import what commands and servers import, some of it late, and compile and load what they keep."""
-    for name in LOADED:
-        importlib.import_module(name)
-    for name in LOADED_WHOLE:
-        for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+    for module in pkgutil.walk_packages(palimpsest.__path__, f"{palimpsest.__name__}."):
+        if not module.name.startswith(NOT_LOADED):
             importlib.import_module(module.name)
     for name in HELPERS:
-        importlib.import_module(name)
         del sys.modules[name]  # each is to run as the main module; what it imports stays
     importlib.import_module("palimpsest.memory.tokens.counter").warm()
     importlib.import_module("palimpsest.features.page.application").templates()
