@@ -30,7 +30,7 @@ async def path(tmp_path: Path) -> Path:
     (tmp_path / "g.json").write_bytes(orjson.dumps([chatgpt_conversation()]))
     (tmp_path / "cc.jsonl").write_bytes(lines_of(claude_code_lines()))
     (tmp_path / "codex.jsonl").write_bytes(lines_of(codex_lines()))
-    database = Database(tmp_path / "palimpsest.db")
+    database = Database(tmp_path / "data" / "palimpsest.db")  # what is erased is looked for in all files beside it
     await Importing(database, SECRET).import_turns(turns_in([tmp_path], ReadResult()), ME)
     await database.close()
     return database.path
