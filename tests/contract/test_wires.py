@@ -220,6 +220,7 @@ def test_an_answer_is_the_message_that_clients_send_back(path: str, streamed: bo
     assert fingerprint_of(completion.message, KEY) == fingerprint_of(read(path).messages[2], KEY)
 
 
+@pytest.mark.repeats
 @each
 def test_a_stream_cut_at_any_byte_is_heard_as_far_as_it_came(path: str) -> None:
     _, stream = answer(path)
@@ -230,6 +231,7 @@ def test_a_stream_cut_at_any_byte_is_heard_as_far_as_it_came(path: str) -> None:
         assert cut is None or REPLY.text.startswith(cut.text)
 
 
+@pytest.mark.repeats
 @each
 def test_of_a_stream_cut_at_any_byte_only_the_end_is_held_back(path: str) -> None:
     _, stream = answer(path)

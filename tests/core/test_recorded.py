@@ -13,7 +13,7 @@ from palimpsest.wire.registry import wire_of
 from tests.core.driving import Core, assistant
 from tests.recorded import AT_LEAST, AT_MOST, TOOL, needed, traces
 
-pytestmark = needed
+pytestmark = [needed, pytest.mark.repeats]
 
 
 def replayer() -> ModuleType:

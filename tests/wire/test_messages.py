@@ -311,6 +311,7 @@ def test_a_stream_makes_the_message_that_clients_send_back() -> None:
     assert reply([orjson.dumps(event) for event in EVENTS], streamed=True) == whole
 
 
+@pytest.mark.repeats
 def test_a_stream_cut_at_any_byte_leaves_what_was_heard_and_loses_none_of_it() -> None:
     whole = reply([orjson.dumps(ANSWER)], streamed=False).message
     assert whole is not None

@@ -568,6 +568,7 @@ def test_summary_tells_two_conversations_apart_that_go_on_with_the_same_word(bes
         assert verdict.event is Event.SUMMARY and verdict.conversation == homes[-1]
 
 
+@pytest.mark.repeats
 def test_short_summary_is_known_however_few_of_its_words_are_sampled():
     """Of 37 words the store keeps seven runs or so, by chance of their hashes: of one summary in 25 fewer than four."""
     events = []

@@ -172,6 +172,7 @@ def test_the_formats_are_compiled_when_first_needed_only() -> None:
     subprocess.run([sys.executable, "-c", check], check=True)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("fragment", ["pwd=", "token=", "a_key: "])
 def test_a_text_that_would_take_seconds_is_withheld_and_never_stored_as_it_is(fragment: str) -> None:
     text = fragment * 150_000 + KEYS["github"][1]
