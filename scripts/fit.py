@@ -2,16 +2,17 @@
 """
 Fit the weights of `proxy/palimpsest/core/recall/weights.py` again, and check them with each group of sets left out.
 
-    scripts/fit.py [--everyday FILE ...] [--chat FILE ...] [--questions FILE ...] [--answers FILE]
-                   [--others FILE ...] [--fill CHARS ...]
+    scripts/fit.py [--everyday FILE ...] [--chat FILE ...] [--life FILE ...] [--pairs FILE ...]
+                   [--questions FILE ...] [--answers FILE] [--others FILE ...] [--fill CHARS ...]
 
 Each everyday file becomes a conversation a language: facts told in passing between real answers of assistants; each
-chat one with a window of ten messages; each file of questions its conversations, asked their own questions and each
-other's. What answers is labelled by the sets themselves. Everything is asked alone and behind so many characters of
-other conversations, so that no weight learns the size of an archive, and ranked twice, with vectors and by words alone.
-Printed: the rank of what answers, how often the gate opens to own and to foreign questions, with the group left out (of
-talks whose texts name their speakers: each conversation); then the tables, to be put into the file by hand. Run it with
-the environment's Python; it takes some minutes.
+chat one with a window of ten messages; each life and each file of pairs one; each file of questions its conversations,
+asked their own questions and each other's. What answers is labelled by the sets themselves. Everything is asked alone
+and behind so many characters of other conversations, so that no weight learns the size of an archive, and ranked twice,
+with vectors and by words alone. Printed: the rank of what answers, how often the gate opens to own and to foreign
+questions, with the weights in force and with those fitted without the group (of talks whose texts name their speakers:
+each conversation); then the tables, to be put into the file by hand. Run it with the environment's Python; it takes
+some minutes.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ import numpy as np
 from palimpsest.core.recall import relevance
 from palimpsest.core.recall.ranking import rank
 from palimpsest.core.recall.relevance import help_signals, names_speakers, passage_signals
+from palimpsest.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS
 from palimpsest.domain import Query, Reach
 from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation import palimpsest, vectors
+from palimpsest.evaluation.bench_lives import Turn, read_sessions
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage, read
 from palimpsest.evaluation.palimpsest import Store
 from palimpsest.memory.recall.eligibility import first_of_equals
@@ -67,6 +70,8 @@ ONE_USER = {"user", "user_tells", "answers", "by_covered", "by_cosine", "persona
     *("other", "other_cosine", "other_words", "other_covered")
 }  # signals that say nothing in talks of speakers, or that LoCoMo alone cannot tell
 OTHERS_CHARS, OTHERS_MESSAGES = 2000, 150  # of a message, and of a conversation, that is stored before
+DIFFERING = ("score", "words", "cosine", "by_score")  # signals that count otherwise in talks of speakers
+KINDS = ("asked", "needed")  # the two requests of each pair
 LEAST_ROWS = 40  # a group of fewer questions counts less
 NO_WISH = 0.3  # weight of questions whose answer is a lasting wish: they are found by another way, too
 
@@ -209,6 +214,39 @@ async def chat(store_of: Opener, file: Path, answers: list[str]) -> AsyncIterato
                     yield row
 
 
+async def life(store_of: Opener, file: Path) -> AsyncIterator[Row]:
+    """Months of one person's sessions: each request is asked of the sessions before its own."""
+    turns: list[tuple[int, Turn]] = []  # with the place of the first turn of their session
+    for session in read_sessions(file):
+        start = len(turns)
+        turns += [(start, turn) for turn in session.turns if isinstance(turn, Turn)]
+    conversation = talk(file.stem, [(turn.user, turn.answer) for _, turn in turns])
+    async with store_of() as store:
+        await store.write([conversation])
+        for start, turn in turns:
+            told = [message.content.lower() for message in conversation.messages[: 2 * start]]
+            gold = {at for at, text in enumerate(told) if any(words.lower() in text for words in turn.needs)}
+            if start and (gold or not turn.needs):
+                kind = "needed" if gold else "foreign"
+                for row in await ask(store, file.stem, kind, conversation, turn.user, 2 * start, gold):
+                    yield row
+
+
+async def pairs(store_of: Opener, file: Path, idle: Sequence[str], answers: list[str]) -> AsyncIterator[Row]:
+    """What many people told in passing, and requests that need it, asked for or not; `idle` ones need nothing of it."""
+    lines = (await asyncio.to_thread(file.read_text, "utf-8")).splitlines()
+    told, said = [json.loads(line) for line in lines], cycle(answers)
+    conversation = talk(file.stem, [(one["said"], next(said)[:300]) for one in told])
+    asked = [
+        (text, kind, {2 * at}) for at, one in enumerate(told) for text, kind in zip(one["asked"], KINDS, strict=True)
+    ]
+    async with store_of() as store:
+        await store.write([conversation])
+        for text, kind, gold in (*asked, *((text, "foreign", set()) for text in idle)):
+            for row in await ask(store, file.stem, kind, conversation, text, None, gold):
+                yield row
+
+
 async def questions(store_of: Opener, file: Path) -> AsyncIterator[Row]:
     conversations, group = read(file), f"{file.parent.name}/{file.stem}"  # data sets have files of one name
     for conversation in conversations:
@@ -258,7 +296,7 @@ class Fit:
         matrix = np.stack([row.signals[name] for name in self.names], 1)
         if self.of_speakers:
             return matrix
-        differing = [np.ones(len(matrix)), *(row.signals[name] for name in ("score", "words", "cosine", "by_score"))]
+        differing = [np.ones(len(matrix)), *(row.signals[name] for name in DIFFERING)]
         return np.c_[matrix, np.stack(differing, 1) * row.of_speakers]
 
     def worth(self, row: Row) -> np.ndarray:
@@ -315,6 +353,16 @@ def fitted(rows: Sequence[Row], *, by_words: bool, of_speakers: bool) -> Fit:
     return replace(fit, help=gate)
 
 
+def in_force(*, by_words: bool, of_speakers: bool) -> Fit:
+    """The tables that recall uses now."""
+    plain, speakers = (PLAIN_BY_WORDS, OF_SPEAKERS_BY_WORDS) if by_words else (PLAIN, OF_SPEAKERS)
+    tables = speakers if of_speakers else plain
+    names, help_names = ([name for name in table if name != "bias"] for table in (tables.passage, tables.help))
+    differing = () if of_speakers else np.zeros(1 + len(DIFFERING))
+    passage = np.r_[[tables.passage[name] for name in names], differing, tables.passage["bias"]]
+    return Fit(names, passage, help_names, np.array([*map(tables.help.get, [*help_names, "bias"])], float), of_speakers)
+
+
 def shares(rows: Sequence[Row]) -> list[float]:
     """What each row counts: every group the same in all, wishes less, what is unrelated in other languages more."""
     of_group = Counter((row.group, row.fill_chars) for row in rows)
@@ -344,6 +392,8 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--everyday", type=Path, nargs="*", default=[OWN / "english.json", OWN / "languages.json"])
     parser.add_argument("--chat", type=Path, nargs="*", default=sorted(OWN.glob("chat_*.json")))
+    parser.add_argument("--life", type=Path, nargs="*", default=sorted((OWN / "lives").glob("*.txt")))
+    parser.add_argument("--pairs", type=Path, nargs="*", default=sorted(OWN.glob("pairs_*.jsonl")))
     parser.add_argument("--questions", type=Path, nargs="*", default=[])
     parser.add_argument("--others", type=Path, nargs="*", default=[], help="conversations that are stored before")
     parser.add_argument("--fill", type=int, nargs="*", default=[], help="characters of them, each size in turn")
@@ -352,6 +402,7 @@ async def main() -> None:
     spoken = read(given.answers) if given.answers else []
     answers = [m.content[:500] for c in spoken for m in c.messages if m.role == "assistant" and len(m.content) > 120]
     answers = answers or ["That is a good question, and there are several answers to it. " * 5]
+    idle = json.loads((OWN / "needs.json").read_text("utf-8"))["idle"]
     rows: list[Row] = []
     others = list(chain.from_iterable(zip_longest(*(read(file) for file in given.others))))
     async with vectors.opened() as embedder:
@@ -362,6 +413,8 @@ async def main() -> None:
                 for made in (
                     *(everyday(archive.copied, file, answers) for file in given.everyday),
                     *(chat(archive.copied, file, answers) for file in given.chat),
+                    *(life(archive.copied, file) for file in given.life),
+                    *(pairs(archive.copied, file, idle, answers) for file in given.pairs),
                     *(questions(archive.copied, file) for file in given.questions),
                 ):
                     rows += [replace(row, fill_chars=fill_chars) async for row in made]
@@ -374,6 +427,7 @@ async def main() -> None:
             group_of = attrgetter("conversation" if of_speakers else "group")
             for group in dict.fromkeys(map(group_of, some)):
                 left_out = [row for row in some if group_of(row) == group and row.by_words == by_words]
+                print(report(f"{group}, in force", left_out, in_force(**kind)))  # noqa: T201
                 print(report(group, left_out, fitted([row for row in rows if group_of(row) != group], **kind)))  # noqa: T201
             print(kind, fitted(rows, **kind).tables())  # noqa: T201
 
