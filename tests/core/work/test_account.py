@@ -468,3 +468,52 @@ def test_an_account_keeps_to_its_room(said: Sequence[tuple[str, str]], seen: Seq
     assert sum(line.chars for line in of.lines) <= chars
     assert all("\n" not in line.text for line in of.lines)
     assert of == account(work(*said), seen, chars)
+
+
+def wrote(*paths: str) -> list[tuple[str, str]]:
+    made = ((call("Write", file_path=path, content="x"), f"File created successfully at: {path}") for path in paths)
+    return [said for written, result in made for said in (("assistant", written), ("tool", result))]
+
+
+def edited(path: str) -> list[tuple[str, str]]:
+    return [
+        ("assistant", call("Edit", file_path=path, old_string="a", new_string="b")),
+        ("tool", f"The file {path} has been updated."),
+    ]
+
+
+def commanded(command: str, result: str = "") -> list[tuple[str, str]]:
+    return [("assistant", call("Bash", command=command)), ("tool", result)]
+
+
+FILE_LABELS = ("created", "edited", "deleted")
+
+
+def told_files(*said: tuple[str, str]) -> dict[str, str]:
+    lines = told(account(work(*said), [], 2000))
+    return {label: text for label, text in lines.items() if label in FILE_LABELS}
+
+
+def test_what_was_created_and_removed_again_is_told_nowhere() -> None:
+    said = [*wrote("/repo/go.work", "/repo/tmp/a.py", "/repo/kept.py"), *commanded("rm -f go.work && rm -rf tmp")]
+    assert told_files(*said) == {"created": "/repo/kept.py"}
+
+
+def test_a_file_that_was_there_and_is_removed_is_told_as_deleted() -> None:
+    assert told_files(*edited("src/old.py"), *commanded("git rm src/old.py")) == {"deleted": "src/old.py"}
+    assert told_files(*commanded("rm src/old.py")) == {"deleted": "src/old.py"}
+    assert told_files(*commanded("make > out.txt; cat out.txt"), *commanded("rm out.txt /tmp/x.log")) == {}
+
+
+def test_what_a_command_could_not_remove_stays() -> None:
+    said = [*wrote("src/a.py"), *commanded("rm src/a.py", "rm: cannot remove 'src/a.py': Permission denied")]
+    assert told_files(*said) == {"created": "src/a.py"}
+
+
+def test_a_moved_file_is_told_under_its_new_name() -> None:
+    assert told_files(*wrote("/repo/src/a.py"), *commanded("git mv src lib")) == {"created": "/repo/lib/a.py"}
+
+
+def test_what_was_removed_and_made_again_is_told_as_edited() -> None:
+    said = [*edited("src/a.py"), *commanded("rm src/a.py"), *wrote("src/a.py")]
+    assert told_files(*said) == {"edited": "src/a.py"}

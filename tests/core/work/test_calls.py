@@ -180,3 +180,20 @@ def test_what_begins_or_ends_alike_was_said_by_a_program() -> None:
     assert is_machine(["Solve it.", *results])
     assert not is_machine(["Go on."] * 9), "people say so, too"
     assert not is_machine([f"{at}\nThanks {at}" for at in range(9)])
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        *("journalctl -u app --since friday", "sudo tail -n 50 /var/log/app.log", "docker logs --tail 20 api"),
+        *("docker compose -f dev.yml logs api", "kubectl -n shop logs deploy/api", "less build.log", "git log -p"),
+        *("ssh me@host 'journalctl -u app'", 'sqlite3 app.db "select error from jobs"', "grep -rn Traceback ."),
+    ],
+)
+def test_errors_that_a_look_shows_are_no_failure_of_its_own(look: str) -> None:
+    assert outcome_of("Traceback (most recent call last):\nValueError: 3\nFAILED tests/test_a.py", look) == ("", False)
+
+
+@pytest.mark.parametrize("run", ["sqlite3 app.db < migrate.sql", "python logs.py", "systemctl restart app"])
+def test_what_does_something_may_fail(run: str) -> None:
+    assert outcome_of("Traceback (most recent call last):\nValueError: 3", run)[1]

@@ -44,6 +44,7 @@ from palimpsest.core.work.excerpts import ALIKE, DIGITS, JOINT, LINE_CHARS, Exce
 from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
+from palimpsest.core.work.removals import named_by, removals
 from palimpsest.core.work.rules import rules
 from palimpsest.core.work.statements import decisions, names_something, of_here, rejected, values
 from palimpsest.domain import TOOL_ROLES, Account, AccountLine, frozen
@@ -117,6 +118,7 @@ _ONCE = re.compile(  # what nobody types again; nor what was fed to a command, w
     r"(?:mkdir|rm|cp|mv|chmod|chown|touch|ln|sleep|kill|pkill|true|git (?:add|mv|rm|restore|reset))\b"
     r"|.*(?:<<-?\s*\S+$|--help\b|--version\b)|\w+ -c\b"
 )
+_NOT_TAKEN = re.compile(r"\b(?:rm|mv|unlink|(?:Remove|Move)-Item)\b.*:|\bfatal:")  # says why it removed nothing
 _LASTING = re.compile(  # what a command leaves behind, and a later one needs to know of
     r"\b(?:pip3? install|uv (?:add|pip install)|npm (?:i|install|add)\b|pnpm add|yarn add|apt(?:-get)? install"
     r"|brew install|cargo add|go get|gem install|docker (?:run|compose)|kubectl apply|export [A-Z]"
@@ -160,7 +162,8 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     texts = _without_solved(texts, done, [one for _, one in failed])
     room = chars - sum(line.chars for line in holding)
     plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
-    acts = [*_acts(done, runs, failed, texts, visible, plans)]
+    changing = [*with_removals(done)]
+    acts = [*_acts(changing, runs, failed, texts, visible, plans)]
     seen_or_told = "\n".join((visible, *(line.text for line in acts))).lower()
     acts = [*_fitting((*acts, *_settled(texts, seen_or_told)), room)]
     room -= sum(line.chars for line in acts)
@@ -168,7 +171,7 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     full = [one.text for one in texts]
     stood = [placed(text) for text in full]
     mentions = name_mentions(texts, stood, heads, names_seen := names(visible))
-    known, changed = words(seen), changed_files(done)
+    known, changed = words(seen), changed_files(changing)
     found = {name: need(name, mentions[name], len(texts), known, changed) for name in mentions.keys() - names_seen}
     likeliest = sorted(found, key=lambda name: (-found[name] / (len(name) + NAME_CHARS), name))
     unseen = (name for name in likeliest if name not in visible)  # nor as a part of a longer name
@@ -194,8 +197,9 @@ def _without_solved(
 
 
 def changed_files(done: Sequence[CallOutcome]) -> frozenset[str]:
-    """The files that were created or edited."""
-    return frozenset(one.call.what for one in done if one.call.act in (Act.CREATED, Act.EDITED))
+    """The files that were created or edited, and not deleted later."""
+    newest = {one.call.what: one.call.act for one in done if one.call.act is not Act.READ}
+    return frozenset(path for path, act in newest.items() if act in (Act.CREATED, Act.EDITED))
 
 
 def heads_of(done: Sequence[CallOutcome], texts: Sequence[LostText]) -> list[str]:
@@ -245,6 +249,32 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
     return texts, done
 
 
+def with_removals(done: Sequence[CallOutcome]) -> Iterator[CallOutcome]:
+    """The calls, and behind each command what became of the files that it removed or moved."""
+    known: dict[str, None] = {}
+    ran = ""
+    for one in done:
+        yield one
+        if one.call.act in (*FILE_ACTS, Act.DELETED) and one.call.what:
+            known[one.call.what] = None
+        was_refused = one.result_at < 0 or (one.is_failure and _NOT_TAKEN.search(one.outcome))
+        if one.call.act is not Act.RAN or was_refused:
+            continue
+        ran += f"{one.call.what}\n"
+        for name, target in removals(one.call.what):
+            here = named_by(name, known)
+            if not here and is_file(name) and not name.startswith("/tmp/"):
+                own = re.search(rf"(?:>|\btee |-o )\s*[\w./~'\"-]*{re.escape(name.rpartition('/')[2])}", ran)
+                here = [] if own else [(name, "", "")]
+            for path, before, behind in here:
+                known.pop(path, None)
+                yield replace(one, call=Call(Act.DELETED, path, ""))
+                if target:
+                    moved = f"{'' if target.startswith('/') else before}{target}{behind}"
+                    known[moved] = None
+                    yield replace(one, call=Call(Act.CREATED, moved, ""))
+
+
 def texts_of_user(lost: Sequence[LostMessage], texts: Sequence[LostText]) -> Iterator[tuple[int, str]]:
     """Occurrence and text of each message of the user, as it is stored; `texts` are those of `sorted_calls`."""
     return ((one.occurrence, one.text) for one, text in zip(lost, texts, strict=True) if text.role == "user")
@@ -292,14 +322,19 @@ def _acts(
     for command, one in [*reversed(failed)][:FAILURES]:
         if command not in visible:
             yield line("failed", f"{command}: {one.outcome}", [one])
-    changed: dict[tuple[Act, str], list[CallOutcome]] = {}
+    changed: dict[str, tuple[Act | None, list[CallOutcome]]] = {}
     for one in done:
         if one.call.act in (Act.EDITED, Act.CREATED, Act.DELETED) and one.call.what:
-            acts = [key for key in changed if key[1] == one.call.what]
-            key = (one.call.act if one.call.act is Act.DELETED or not acts else acts[0][0], one.call.what)
-            changed[key] = [*changed.pop(key, []), one]  # the newest stands last
+            act, before = changed.pop(one.call.what, (None, []))
+            if act is Act.CREATED and one.call.act is Act.DELETED:  # it is as if it had never been
+                continue
+            if one.call.act is Act.DELETED:
+                act, before = Act.DELETED, []
+            elif act is Act.DELETED:  # what was deleted and made again was there before
+                act, before = Act.EDITED, []
+            changed[one.call.what] = act or one.call.act, [*before, one]  # the newest stands last
     for act in (Act.DELETED, Act.CREATED, Act.EDITED):
-        files = [(path, each) for (how, path), each in reversed(changed.items()) if how is act]
+        files = [(path, each) for path, (how, each) in reversed(changed.items()) if how is act]
         files = [(path, each) for path, each in files if path not in visible][:FILES]
         if files:
             root = _root([path for path, _ in files])

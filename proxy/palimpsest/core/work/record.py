@@ -52,7 +52,7 @@ def work_record(messages: Sequence[account.LostMessage]) -> WorkRecord:
     texts, done = account.sorted_calls(messages)
     files: dict[str, WorkedFile] = {}
     plan = None
-    for one in done:
+    for one in account.with_removals(done):
         call, occurrence = one.call, texts[one.at].occurrence
         if call.act in (*account.FILE_ACTS, Act.DELETED) and call.what:
             before = files.pop(call.what, None)
