@@ -175,3 +175,17 @@ def test_what_opens_by_forbidding_is_a_rule_without_a_lasting_word(said: str, ho
 def test_what_was_forbidden_and_is_allowed_later_is_no_rule_any_more(forbidden: str, allowed: str) -> None:
     assert rules([(1, forbidden), (2, allowed)], "") == ()
     assert [rule.text for rule in rules([(1, allowed), (2, forbidden)], "")] == [forbidden]
+
+
+def test_what_is_wanted_of_things_of_a_kind_holds_without_a_lasting_word() -> None:
+    assert told("Fix the parser. deploy/ needs Jana's sign-off before anything is changed", "now commit it") == [
+        "deploy/ needs Jana's sign-off before anything is changed"
+    ]
+    assert told("use pnpm, not npm", "why is the build slow?", "run it again") == ["use pnpm, not npm"]
+
+
+def test_what_says_that_it_lasts_has_room_before_what_only_stands() -> None:
+    parts = (f"Files of part {part} live in src/part_{part}/with/a/long/path" for part in "abcdefgh")
+    lines = told("Never push to main!", *parts, "I tell you for later: Jana must sign off any change to deploy/")
+    assert lines[-1] == "Never push to main!"
+    assert any("Jana" in line for line in lines)

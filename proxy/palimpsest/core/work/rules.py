@@ -19,7 +19,7 @@ from palimpsest.core.recall import wish_words
 from palimpsest.core.recall.human_text import untagged_words
 from palimpsest.core.recall.utterance import ENGLISH, words
 from palimpsest.core.recall.wishes import is_lasting_wish
-from palimpsest.core.work.statements import SENTENCE
+from palimpsest.core.work.statements import SENTENCE, stands
 from palimpsest.domain import AccountLine, frozen
 
 RULE_CHARS = 200  # of one rule: a longer sentence tells more than it asks
@@ -73,6 +73,7 @@ class _Rule:
     about: frozenset[str]
     values: frozenset[str]  # words of it that say in what, with what, how much
     forbids: bool
+    is_sure: bool  # it says that it lasts, or is from a file
 
 
 def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, ...]:
@@ -94,10 +95,10 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
             written += _rules_of(file[1], occurrence, is_file=True)
     newest = {rule.text: rule for rule in written if not any(_replaces(own, rule) for own in holding)}
     holding = [*reversed(newest.values()), *holding]  # a file begins with what matters most
-    still = _rules_of(visible, 0)
+    still = _rules_of(visible, 0) if holding else ()
     lines: list[AccountLine] = []
     room = RULES_CHARS
-    for rule in reversed(holding):
+    for rule in sorted(reversed(holding), key=lambda rule: not rule.is_sure):
         if rule.text in visible or any(_replaces(seen, rule) for seen in still):
             continue
         line = AccountLine("user", rule.text, (rule.occurrence,))
@@ -118,15 +119,16 @@ def _is_allowed(rule: _Rule, text: str) -> bool:
 def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Rule]:
     """The sentences of a text that state a lasting rule."""
     found = []
-    may_hold = _lasts(text, is_file) or (not is_file and _PROHIBITS.search(text))
-    for sentence in SENTENCE.findall(text) if may_hold else ():
+    for sentence in SENTENCE.findall(text) if not is_file or _lasts(text, is_file) else ():
         rule = _MARKUP.sub("", sentence).strip()
         if not LEAST_CHARS <= len(rule) <= RULE_CHARS or rule.endswith("?"):
             continue
-        if (_lasts(rule, is_file) and (is_file or _asks(rule))) or (not is_file and _PROHIBITS.match(rule)):
+        is_sure = _lasts(rule, is_file) and (is_file or _asks(rule))
+        is_sure |= not is_file and _PROHIBITS.match(rule) is not None
+        if is_sure or (not is_file and sentence.lstrip()[:1] != "#" and stands(rule)):
             values = frozenset(query_terms(" ".join(_VALUE.findall(rule))))
             about = frozenset(query_terms(rule)) - _IDLE
-            found.append(_Rule(rule, occurrence, about, values, bool(_FORBIDS.search(rule))))
+            found.append(_Rule(rule, occurrence, about, values, bool(_FORBIDS.search(rule)), is_sure))
     return found
 
 
@@ -158,6 +160,8 @@ def _asks(rule: str) -> bool:
 
 def _replaces(new: _Rule, old: _Rule) -> bool:
     """Whether a later rule replaces an earlier one, or says all of it."""
+    if old.is_sure and not new.is_sure:
+        return False
     if new.about == old.about:
         return bool(new.about)
     shared, both_forbid = new.about & old.about, new.forbids and old.forbids

@@ -58,6 +58,55 @@ _BINDS = re.compile(  # words of what is to hold, more than of what is to be don
     r"|(?:is|are|be) (?:run|done|made|kept|called) (?:by|with|in|from))\b|(?:^|[,;:])\W{0,4}(?:no|not|use)\b"
     r"|\bunder no\b"
 )
+_OPENS = (  # a sentence that is an order for once, or not about things of a kind
+    "accept add address an a all also and at be both build bump but call can catch change check clean complete"
+    " consider continue convert create delete do does document draft drop emit enable ensure disable even every"
+    " explain export extract find finish fix for from generate get give go handle her here his hmm implement import"
+    " improve install its just list make many maybe merge most move my need neither no none not of ok okay only open"
+    " or our print proceed push put read refactor remove rename replace rerun restart revert review rewrite run"
+    " search seems set show since skip so some sort sorry split start still stop switch take tell thanks the their"
+    " these those translate try turn undo update upgrade upload use verify we whatever which who with work write"
+    " yeah yes your"
+).replace(" ", "|")
+_KIND = rf"(?!(?:{_OPENS}|\w+ing)\b)(?:(?!(?:the|an?|that|this|of|on|if|no|is|are)\b)[\w.+#/<>-]+ ){{0,3}}?"
+_CASE = r"(?:upper|lower|camel|snake|kebab|pascal|title)[ _-]?case|singular|plural|imperative|(?:past|present) tense"
+_AT = r"(?:in|as|at|by|on|to|under|with|without|from|through|via|before|after|next to|for)"
+_STANDS = re.compile(  # what things of a kind need, where they are, and which form they have, whatever comes
+    rf"(?i)(?:(?:our )?{_KIND}(?:"
+    r"\w+s (?:must|have to|need|require|use|have|contain|follow|include|match|get|do not|don't"
+    rf"|(?:only |never |always )?\w+ {_AT}) "
+    r"|\w+ (?:uses|needs|follows|has to|must|stays?|goes|comes|lives|belongs|ends|starts|is (?:never )?(?:\w+ed"
+    r"|kept)) "
+    r"|(?:\w+s|copy|code|text) (?:are|is) (?:not |never |only |always )?[\w`/<.-]+(?:$|[ ,:.])"
+    rf"|(?:\w+s|copy|code|text|format) {_AT} (?:[^\s:]+ ){{0,5}}[^\s:?]+(?<!\.\.)(?:, [^,:]{{2,40}})?$"
+    r"|(?:length|width|size|limit|depth|coverage)(?: is|:)? (?:max\w* |at (?:most|least) )?\d+)"
+    r"|(?:every|each|all|any\w*)\b[^,;]{2,60}? (?:has|have|needs?|requires?|gets?|includes?|returns?|goes|go|starts?"
+    r"|ends?"
+    r"|lives?|belongs?|owns?|must|should|may|in|is (?:frozen|off|read)) |only (?:the )?\w+(?: team)? (?:may|can"
+    r"|should) |[^,;]{2,40}? must (?:\w+ ){1,4}(?:any|every|each|all) "
+    r"|[^,;]{2,60}? (?:needs?|requires?) (?:an? |the )?(?:\w+['\u2019]s? )?[\w -]{2,30}?\b(?:before|first|from|of|by) "
+    r"|(?:the|our) [^,;]{2,40}? (?:(?:is|are) (?:only |never )?(?:kept|stored|read[- ]only|off limits|frozen)"
+    r"|stays? (?:compatible|stable|backwards?|out of|in|under|below))\b"
+    r"|no (?!idea|problem|change|need|way|worr|rush|error|diff|tests? )[\w-]+ (?:\w+ )?(?:on|in|across|outside"
+    r"|without) "
+    r"|we (?:only |always |never |do not |don't )?(?:use|deploy|ship|release|write|support|target|squash|rebase|merge"
+    r"|pin"
+    r"|prefer|follow|format|name) (?!the |it |that |this |\d)|(?:use|take|run|write|prefer) [^,;]{2,40}, (?:not"
+    r"|never) "
+    rf"|[^,;:]{{2,60}}?(?:[,:]| are| is|s)? (?:{_CASE})\b(?:,|\.?$)|[^:]{{2,40}}: one (?:sentence|line|word)\b"
+    r"|[^;]{2,80}?(?:[,:]|\b(?:are|is)) ?(?:max\w*\.?|at most|up to|at least|min\w*\.?) \w+ (?:char|word|line|col"
+    r"|sent)\w*"
+    r"|[^;]{2,80}, so (?:no|nothing (?:that|there|here)|only) (?:\w+ ?){1,4}\.?$)"
+)
+_PASSES = re.compile(  # what one tells of now or of once, and of what is no kind of thing
+    r"(?i)^(?:I|it|this|that|there|they|he|she|you|looks?|in|if|when|where|why|how|what|let|then|we (?:need|did)"
+    r"|please"
+    r"|(?:the )?(?:last|first|next)|two|three|lines|\d+)\b|\b(?:now|today|yesterday|tonight|tomorrow|currently"
+    r"|already|yet"
+    r"|was|were|had|did|at the moment|this time|for once|twice|again|fail(?:s|ed)?|passe[sd]|broken|wrong|green"
+    r"|missing|too"
+    r"|slow|empty|gone|fine|ready|stuck|down|sent|took|ran|found|said|got|went|came|made|set|\d+ %)\b"
+)
 _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
     r"```.*?(?:```|\Z)|^(?:[ \t]*[|+>]|[ \t]{2,})[^\n]*$|^[^\n]*\S {3,}\S[^\n]*$", re.MULTILINE | re.DOTALL
 )
@@ -102,7 +151,13 @@ def values(text: LostText) -> list[str]:
 def binds(text: LostText) -> bool:
     """Whether a user's message holds a decision, an order that forbids something, or a value."""
     said = (one for one in SENTENCE.findall(without_printed(text)) if not one.rstrip().endswith("?"))
-    return any(map(_BINDS.search, said)) or bool(decisions(text) or values(text))
+    return any(_BINDS.search(one) or stands(one.strip()) for one in said) or bool(decisions(text) or values(text))
+
+
+def stands(sentence: str) -> bool:
+    """Whether a sentence tells what things of a kind need or look like in this work, without a lasting word."""
+    parts = (sentence, sentence.partition(": ")[2])  # "for later: ..."
+    return any(_STANDS.match(part) and not _PASSES.search(part) for part in parts)
 
 
 def of_here(said: str) -> str:
