@@ -2,7 +2,7 @@
 
 import pytest
 from palimpsest.core.work.need import LostText
-from palimpsest.core.work.statements import binds, decisions, of_here, rejected, stands, values
+from palimpsest.core.work.statements import binds, decisions, is_order, of_here, rejected, stands, tells_nothing, values
 
 from tests.growing import exponent, repeated
 
@@ -212,3 +212,19 @@ def test_what_things_of_a_kind_need_or_look_like_stands_without_a_lasting_word(s
 )
 def test_orders_for_once_and_reports_do_not_stand(said: str) -> None:
     assert not stands(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "brings_nothing"),
+    [
+        *(("Seven pass.", True), ("Committed as c77e910.", True), ("All 12 tests pass.", True), ("Done.", True)),
+        *(("Deploy target is eu-west-1", False), ("the port is 7431 now", False), ("Deployed to eu-west-1.", False)),
+    ],
+)
+def test_a_report_without_name_value_or_state_tells_nothing_that_lasts(text: str, brings_nothing: bool) -> None:
+    assert tells_nothing(text) is brings_nothing
+
+
+def test_an_order_for_the_next_step_names_nothing() -> None:
+    assert all(map(is_order, ("ok. run the tests", "commit this", "fix it and run the tests")))
+    assert not any(map(is_order, ("deploy to eu-west-1 please", "tests are run with `make test-fast`", "Where is it?")))

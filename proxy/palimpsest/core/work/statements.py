@@ -10,6 +10,7 @@ import re
 from itertools import takewhile
 
 from palimpsest.core.archive.chunking import query_terms
+from palimpsest.core.work.names import names
 from palimpsest.core.work.need import SPEAKERS, LostText
 
 SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
@@ -72,41 +73,39 @@ _KIND = rf"(?!(?:{_OPENS}|\w+ing)\b)(?:(?!(?:the|an?|that|this|of|on|if|no|is|ar
 _CASE = r"(?:upper|lower|camel|snake|kebab|pascal|title)[ _-]?case|singular|plural|imperative|(?:past|present) tense"
 _AT = r"(?:in|as|at|by|on|to|under|with|without|from|through|via|before|after|next to|for)"
 _STANDS = re.compile(  # what things of a kind need, where they are, and which form they have, whatever comes
-    rf"(?i)(?:(?:our )?{_KIND}(?:"
-    r"\w+s (?:must|have to|need|require|use|have|contain|follow|include|match|get|do not|don't"
-    rf"|(?:only |never |always )?\w+ {_AT}) "
-    r"|\w+ (?:uses|needs|follows|has to|must|stays?|goes|comes|lives|belongs|ends|starts|is (?:never )?(?:\w+ed"
-    r"|kept)) "
-    r"|(?:\w+s|copy|code|text) (?:are|is) (?:not |never |only |always )?[\w`/<.-]+(?:$|[ ,:.])"
-    rf"|(?:\w+s|copy|code|text|format) {_AT} (?:[^\s:]+ ){{0,5}}[^\s:?]+(?<!\.\.)(?:, [^,:]{{2,40}})?$"
-    r"|(?:length|width|size|limit|depth|coverage)(?: is|:)? (?:max\w* |at (?:most|least) )?\d+)"
-    r"|(?:every|each|all|any\w*)\b[^,;]{2,60}? (?:has|have|needs?|requires?|gets?|includes?|returns?|goes|go|starts?"
-    r"|ends?"
-    r"|lives?|belongs?|owns?|must|should|may|in|is (?:frozen|off|read)) |only (?:the )?\w+(?: team)? (?:may|can"
-    r"|should) |[^,;]{2,40}? must (?:\w+ ){1,4}(?:any|every|each|all) "
-    r"|[^,;]{2,60}? (?:needs?|requires?) (?:an? |the )?(?:\w+['\u2019]s? )?[\w -]{2,30}?\b(?:before|first|from|of|by) "
-    r"|(?:the|our) [^,;]{2,40}? (?:(?:is|are) (?:only |never )?(?:kept|stored|read[- ]only|off limits|frozen)"
-    r"|stays? (?:compatible|stable|backwards?|out of|in|under|below))\b"
-    r"|no (?!idea|problem|change|need|way|worr|rush|error|diff|tests? )[\w-]+ (?:\w+ )?(?:on|in|across|outside"
-    r"|without) "
-    r"|we (?:only |always |never |do not |don't )?(?:use|deploy|ship|release|write|support|target|squash|rebase|merge"
-    r"|pin"
-    r"|prefer|follow|format|name) (?!the |it |that |this |\d)|(?:use|take|run|write|prefer) [^,;]{2,40}, (?:not"
-    r"|never) "
-    rf"|[^,;:]{{2,60}}?(?:[,:]| are| is|s)? (?:{_CASE})\b(?:,|\.?$)|[^:]{{2,40}}: one (?:sentence|line|word)\b"
-    r"|[^;]{2,80}?(?:[,:]|\b(?:are|is)) ?(?:max\w*\.?|at most|up to|at least|min\w*\.?) \w+ (?:char|word|line|col"
-    r"|sent)\w*"
-    r"|[^;]{2,80}, so (?:no|nothing (?:that|there|here)|only) (?:\w+ ?){1,4}\.?$)"
+    rf"(?i)(?:(?:our )?{_KIND}(?:\w+s (?:must|have to|need|require|use|have|contain|follow|include|match|get|do not"
+    rf"|don't|(?:only |never |always )?\w+ {_AT}) |\w+ (?:uses|needs|follows|has to|must|stays?|goes|comes|lives"
+    r"|belongs|ends|starts|is (?:never )?(?:\w+ed|kept)) |(?:\w+s|copy|code|text) (?:are|is) (?:not |never |only "
+    r"|always )?[\w`/<.-]+(?:$|[ ,:.])|(?:\w+s|copy|code|text"
+    rf"|format) {_AT} (?:[^\s:]+ ){{0,5}}[^\s:?]+(?<!\.\.)(?:, [^,:]{{2,40}})?$|(?:length|width|size|limit|depth"
+    r"|coverage)(?: is|:)? (?:max\w* |at (?:most|least) )?\d+)|(?:every|each|all|any\w*)\b[^,;]{2,60}? (?:has|have"
+    r"|needs?|requires?|gets?|includes?|returns?|goes|go|starts?|ends?|lives?|belongs?|owns?|must|should|may|in"
+    r"|is (?:frozen|off|read)) |only (?:the )?\w+(?: team)? (?:may|can|should) "
+    r"|[^,;]{2,40}? must (?:\w+ ){1,4}(?:any|every|each|all) |[^,;]{2,60}? (?:needs?|requires?) (?:an? "
+    r"|the )?(?:\w+['\u2019]s? )?[\w -]{2,30}?\b(?:before|first|from|of|by) |(?:the|our) [^,;]{2,40}? (?:(?:is"
+    r"|are) (?:only |never )?(?:kept|stored|read[- ]only|off limits|frozen)|stays? (?:compatible|stable|backwards?"
+    r"|out of|in|under|below))\b|no (?!idea|problem|change|need|way|worr|rush|error|diff"
+    r"|tests? )[\w-]+ (?:\w+ )?(?:on|in|across|outside|without) |we (?:only |always |never |do not |don't )?(?:use"
+    r"|deploy|ship|release|write|support|target|squash|rebase|merge|pin|prefer|follow|format|name) (?!the |it |that "
+    r"|this |\d)|(?:use|take|run|write|prefer) [^,;]{2,40}, (?:not|never) |[^,;:]{2,60}?(?:[,:]| are| is"
+    rf"|s)? (?:{_CASE})\b(?:,|\.?$)|[^:]{{2,40}}: one (?:sentence|line|word)\b|[^;]{{2,80}}?(?:[,:]|\b(?:are"
+    r"|is)) ?(?:max\w*\.?|at most|up to|at least|min\w*\.?) \w+ (?:char|word|line|col|sent)\w*|[^;]{2,80}, so (?:no"
+    r"|nothing (?:that|there|here)|only) (?:\w+ ?){1,4}\.?$)"
 )
 _PASSES = re.compile(  # what one tells of now or of once, and of what is no kind of thing
     r"(?i)^(?:I|it|this|that|there|they|he|she|you|looks?|in|if|when|where|why|how|what|let|then|we (?:need|did)"
-    r"|please"
-    r"|(?:the )?(?:last|first|next)|two|three|lines|\d+)\b|\b(?:now|today|yesterday|tonight|tomorrow|currently"
-    r"|already|yet"
-    r"|was|were|had|did|at the moment|this time|for once|twice|again|fail(?:s|ed)?|passe[sd]|broken|wrong|green"
-    r"|missing|too"
-    r"|slow|empty|gone|fine|ready|stuck|down|sent|took|ran|found|said|got|went|came|made|set|\d+ %)\b"
+    r"|please|(?:the )?(?:last|first|next)|two|three|lines|\d+)\b|\b(?:now|today|yesterday|tonight|tomorrow|currently"
+    r"|already|yet|was|were|had|did|at the moment|this time|for once|twice|again|fail(?:s|ed)?|passe[sd]|broken|wrong"
+    r"|green|missing|too|slow|empty|gone|fine|ready|stuck|down|sent|took|ran|found|said|got|went|came|made|set"
+    r"|\d+ %)\b"
 )
+BRIEF_WORDS = 10  # of an order or a report that tells nothing beside
+_ORDER = re.compile(
+    r"(?i)(?:(?:ok(?:ay)?|yes|good|great|thanks|now|and|then|please|next)\b[ ,.:;!]*)*(?:run|rerun|test|build|commit"
+    r"|push|merge|rebase|deploy|release|ship|fix|format|lint|try|continue|proceed|go on|start|restart|undo|revert)\b"
+)
+_LASTS = re.compile(r"(?i)\b(?:is|are|has|have|uses?|lives?|needs?|must)\b|[=:]|n['\u2019]t\b")
+_HASH = re.compile(r"\b[0-9a-f]{7,40}\b")
 _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
     r"```.*?(?:```|\Z)|^(?:[ \t]*[|+>]|[ \t]{2,})[^\n]*$|^[^\n]*\S {3,}\S[^\n]*$", re.MULTILINE | re.DOTALL
 )
@@ -158,6 +157,19 @@ def stands(sentence: str) -> bool:
     """Whether a sentence tells what things of a kind need or look like in this work, without a lasting word."""
     parts = (sentence, sentence.partition(": ")[2])  # "for later: ..."
     return any(_STANDS.match(part) and not _PASSES.search(part) for part in parts)
+
+
+def is_order(text: str) -> bool:
+    """Whether a text only orders the next step of a work: "ok. run the tests", "commit this"."""
+    return _ORDER.match(text) is not None and tells_nothing(text)
+
+
+def tells_nothing(text: str) -> bool:
+    """Whether a brief text holds no name, value or state that lasts: "Seven pass.", "Committed as c77e910."."""
+    plain = _HASH.sub("", text)
+    return len(plain.split()) <= BRIEF_WORDS and not (
+        _LASTS.search(plain) or names(plain) or values(LostText(0, "user", plain))
+    )
 
 
 def of_here(said: str) -> str:

@@ -18,6 +18,7 @@ from palimpsest.core.recall.ranking import (
     sum_term_weights,
 )
 from palimpsest.core.recall.utterance import has_question, read_utterance, words
+from palimpsest.core.work.statements import is_order, tells_nothing
 from palimpsest.domain import Query
 from palimpsest.memory.recall.updates import texts_of
 from palimpsest.settings.policy import RecallPolicy
@@ -31,6 +32,7 @@ MOST_COPIES = 16  # of a request, whose texts are read
 TEMPLATE_WORDS, LEAST_OF_TEMPLATE = 3, 3  # that open so many requests alike: "Proofread this sentence: ..."
 TEMPLATE_TERMS = 2  # in its words: "can you help me" has one, and opens anything
 MOST_OF_TEMPLATE = 200  # requests, the newest, whose texts are read
+ORDER_CHARS = 60  # of an order for the next step, or of a report that it was done
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 
 
@@ -131,6 +133,20 @@ def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, 
     shares = _held(table, asked, material & asked.found.keys()) > 0
     kept = eligible.copy()
     kept[[row for row, count in alike.items() if count >= length and not shares[row]]] = False
+    return kept
+
+
+def without_orders(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
+    """For an order ("ok. run the tests"), the eligible passages without orders and mere reports of elsewhere."""
+    if not is_order(asked.text):
+        return eligible
+    may_be = eligible & (table.conversations != asked.own) & ~table.wishes & (table.lengths <= ORDER_CHARS)
+    rows = np.flatnonzero(may_be)
+    if asked.cosines is not None:
+        rows = rows[np.argsort(asked.cosines[rows], kind="stable")]
+    kept = eligible.copy()
+    for row, text in texts_of(texts, table, rows[-MOST_OF_TEMPLATE:]).items():
+        kept[row] = not (is_order if table.users[row] else tells_nothing)(text)
     return kept
 
 

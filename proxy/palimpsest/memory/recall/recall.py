@@ -315,6 +315,7 @@ class Recall:
             query = replace(query, least_help=0.0)
         eligible = eligibility.without_copies(texts, table, eligible, asked)
         eligible = eligibility.without_template(texts, table, eligible, asked)
+        eligible = eligibility.without_orders(texts, table, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
         if query.told is not None:
