@@ -44,7 +44,6 @@ from palimpsest.core.work.excerpts import ALIKE, DIGITS, JOINT, LINE_CHARS, Exce
 from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
-from palimpsest.core.work.removals import named_by, removals
 from palimpsest.core.work.rules import rules
 from palimpsest.core.work.statements import decisions, names_something, of_here, rejected, values
 from palimpsest.domain import TOOL_ROLES, Account, AccountLine, frozen
@@ -118,7 +117,6 @@ _ONCE = re.compile(  # what nobody types again; nor what was fed to a command, w
     r"(?:mkdir|rm|cp|mv|chmod|chown|touch|ln|sleep|kill|pkill|true|git (?:add|mv|rm|restore|reset))\b"
     r"|.*(?:<<-?\s*\S+$|--help\b|--version\b)|\w+ -c\b"
 )
-_NOT_TAKEN = re.compile(r"\b(?:rm|mv|unlink|(?:Remove|Move)-Item)\b.*:|\bfatal:")  # says why it removed nothing
 _LASTING = re.compile(  # what a command leaves behind, and a later one needs to know of
     r"\b(?:pip3? install|uv (?:add|pip install)|npm (?:i|install|add)\b|pnpm add|yarn add|apt(?:-get)? install"
     r"|brew install|cargo add|go get|gem install|docker (?:run|compose)|kubectl apply|export [A-Z]"
@@ -162,6 +160,8 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     texts = _without_solved(texts, done, [one for _, one in failed])
     room = chars - sum(line.chars for line in holding)
     plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
+    from palimpsest.core.work.removals import with_removals  # a server that sees no compaction needs none
+
     changing = [*with_removals(done)]
     acts = [*_acts(changing, runs, failed, texts, visible, plans)]
     seen_or_told = "\n".join((visible, *(line.text for line in acts))).lower()
@@ -247,32 +247,6 @@ def sorted_calls(lost: Sequence[LostMessage]) -> tuple[list[LostText], list[Call
                 one = CallOutcome(replace(change, text=one.call.text), one.at)
             done[place] = _finished(one, at, result)
     return texts, done
-
-
-def with_removals(done: Sequence[CallOutcome]) -> Iterator[CallOutcome]:
-    """The calls, and behind each command what became of the files that it removed or moved."""
-    known: dict[str, None] = {}
-    ran = ""
-    for one in done:
-        yield one
-        if one.call.act in (*FILE_ACTS, Act.DELETED) and one.call.what:
-            known[one.call.what] = None
-        was_refused = one.result_at < 0 or (one.is_failure and _NOT_TAKEN.search(one.outcome))
-        if one.call.act is not Act.RAN or was_refused:
-            continue
-        ran += f"{one.call.what}\n"
-        for name, target in removals(one.call.what):
-            here = named_by(name, known)
-            if not here and is_file(name) and not name.startswith("/tmp/"):
-                own = re.search(rf"(?:>|\btee |-o )\s*[\w./~'\"-]*{re.escape(name.rpartition('/')[2])}", ran)
-                here = [] if own else [(name, "", "")]
-            for path, before, behind in here:
-                known.pop(path, None)
-                yield replace(one, call=Call(Act.DELETED, path, ""))
-                if target:
-                    moved = f"{'' if target.startswith('/') else before}{target}{behind}"
-                    known[moved] = None
-                    yield replace(one, call=Call(Act.CREATED, moved, ""))
 
 
 def texts_of_user(lost: Sequence[LostMessage], texts: Sequence[LostText]) -> Iterator[tuple[int, str]]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from palimpsest.core.work import account
 from palimpsest.core.work.calls import Act
+from palimpsest.core.work.removals import with_removals
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import AccountLine, frozen
 
@@ -52,7 +53,7 @@ def work_record(messages: Sequence[account.LostMessage]) -> WorkRecord:
     texts, done = account.sorted_calls(messages)
     files: dict[str, WorkedFile] = {}
     plan = None
-    for one in account.with_removals(done):
+    for one in with_removals(done):
         call, occurrence = one.call, texts[one.at].occurrence
         if call.act in (*account.FILE_ACTS, Act.DELETED) and call.what:
             before = files.pop(call.what, None)
