@@ -19,7 +19,8 @@ from palimpsest.core.recall import wish_words
 from palimpsest.core.recall.human_text import untagged_words
 from palimpsest.core.recall.utterance import ENGLISH, words
 from palimpsest.core.recall.wishes import is_lasting_wish
-from palimpsest.core.work.statements import SENTENCE, stands
+from palimpsest.core.work.standing import stands
+from palimpsest.core.work.statements import SENTENCE
 from palimpsest.domain import AccountLine, frozen
 
 RULE_CHARS = 200  # of one rule: a longer sentence tells more than it asks

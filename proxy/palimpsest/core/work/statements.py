@@ -12,6 +12,7 @@ from itertools import takewhile
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.work.names import names
 from palimpsest.core.work.need import SPEAKERS, LostText
+from palimpsest.core.work.standing import stands
 
 SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
 _DECIDES = re.compile(  # of an assistant, which says what it will do next in nearly every other form
@@ -58,46 +59,6 @@ _BINDS = re.compile(  # words of what is to hold, more than of what is to be don
     r"|from now on|whenever|by default|as a rule|make sure|we use|go(?:es)? through"
     r"|(?:is|are|be) (?:run|done|made|kept|called) (?:by|with|in|from))\b|(?:^|[,;:])\W{0,4}(?:no|not|use)\b"
     r"|\bunder no\b"
-)
-_OPENS = (  # a sentence that is an order for once, or not about things of a kind
-    "accept add address an a all also and at be both build bump but call can catch change check clean complete"
-    " consider continue convert create delete do does document draft drop emit enable ensure disable even every"
-    " explain export extract find finish fix for from generate get give go handle her here his hmm implement import"
-    " improve install its just list make many maybe merge most move my need neither no none not of ok okay only open"
-    " or our print proceed push put read refactor remove rename replace rerun restart revert review rewrite run"
-    " search seems set show since skip so some sort sorry split start still stop switch take tell thanks the their"
-    " these those translate try turn undo update upgrade upload use verify we whatever which who with work write"
-    " yeah yes your"
-).replace(" ", "|")
-_KIND = rf"(?!(?:{_OPENS}|\w+ing)\b)(?:(?!(?:the|an?|that|this|of|on|if|no|is|are)\b)[\w.+#/<>-]+ ){{0,3}}?"
-_CASE = r"(?:upper|lower|camel|snake|kebab|pascal|title)[ _-]?case|singular|plural|imperative|(?:past|present) tense"
-_AT = r"(?:in|as|at|by|on|to|under|with|without|from|through|via|before|after|next to|for)"
-_STANDS = re.compile(  # what things of a kind need, where they are, and which form they have, whatever comes
-    rf"(?i)(?:(?:our )?{_KIND}(?:\w+s (?:must|have to|need|require|use|have|contain|follow|include|match|get|do not"
-    rf"|don't|(?:only |never |always )?\w+ {_AT}) |\w+ (?:uses|needs|follows|has to|must|stays?|goes|comes|lives"
-    r"|belongs|ends|starts|is (?:never )?(?:\w+ed|kept)) |(?:\w+s|copy|code|text) (?:are|is) (?:not |never |only "
-    r"|always )?[\w`/<.-]+(?:$|[ ,:.])|(?:\w+s|copy|code|text"
-    rf"|format) {_AT} (?:[^\s:]+ ){{0,5}}[^\s:?]+(?<!\.\.)(?:, [^,:]{{2,40}})?$|(?:length|width|size|limit|depth"
-    r"|coverage)(?: is|:)? (?:max\w* |at (?:most|least) )?\d+)|(?:every|each|all|any\w*)\b[^,;]{2,60}? (?:has|have"
-    r"|needs?|requires?|gets?|includes?|returns?|goes|go|starts?|ends?|lives?|belongs?|owns?|must|should|may|in"
-    r"|is (?:frozen|off|read)) |only (?:the )?\w+(?: team)? (?:may|can|should) "
-    r"|[^,;]{2,40}? must (?:\w+ ){1,4}(?:any|every|each|all) |[^,;]{2,60}? (?:needs?|requires?) (?:an? "
-    r"|the )?(?:\w+['\u2019]s? )?[\w -]{2,30}?\b(?:before|first|from|of|by) |(?:the|our) [^,;]{2,40}? (?:(?:is"
-    r"|are) (?:only |never )?(?:kept|stored|read[- ]only|off limits|frozen)|stays? (?:compatible|stable|backwards?"
-    r"|out of|in|under|below))\b|no (?!idea|problem|change|need|way|worr|rush|error|diff"
-    r"|tests? )[\w-]+ (?:\w+ )?(?:on|in|across|outside|without) |we (?:only |always |never |do not |don't )?(?:use"
-    r"|deploy|ship|release|write|support|target|squash|rebase|merge|pin|prefer|follow|format|name) (?!the |it |that "
-    r"|this |\d)|(?:use|take|run|write|prefer) [^,;]{2,40}, (?:not|never) |[^,;:]{2,60}?(?:[,:]| are| is"
-    rf"|s)? (?:{_CASE})\b(?:,|\.?$)|[^:]{{2,40}}: one (?:sentence|line|word)\b|[^;]{{2,80}}?(?:[,:]|\b(?:are"
-    r"|is)) ?(?:max\w*\.?|at most|up to|at least|min\w*\.?) \w+ (?:char|word|line|col|sent)\w*|[^;]{2,80}, so (?:no"
-    r"|nothing (?:that|there|here)|only) (?:\w+ ?){1,4}\.?$)"
-)
-_PASSES = re.compile(  # what one tells of now or of once, and of what is no kind of thing
-    r"(?i)^(?:I|it|this|that|there|they|he|she|you|looks?|in|if|when|where|why|how|what|let|then|we (?:need|did)"
-    r"|please|(?:the )?(?:last|first|next)|two|three|lines|\d+)\b|\b(?:now|today|yesterday|tonight|tomorrow|currently"
-    r"|already|yet|was|were|had|did|at the moment|this time|for once|twice|again|fail(?:s|ed)?|passe[sd]|broken|wrong"
-    r"|green|missing|too|slow|empty|gone|fine|ready|stuck|down|sent|took|ran|found|said|got|went|came|made|set"
-    r"|\d+ %)\b"
 )
 BRIEF_WORDS = 10  # of an order or a report that tells nothing beside
 _ORDER = re.compile(
@@ -151,12 +112,6 @@ def binds(text: LostText) -> bool:
     """Whether a user's message holds a decision, an order that forbids something, or a value."""
     said = (one for one in SENTENCE.findall(without_printed(text)) if not one.rstrip().endswith("?"))
     return any(_BINDS.search(one) or stands(one.strip()) for one in said) or bool(decisions(text) or values(text))
-
-
-def stands(sentence: str) -> bool:
-    """Whether a sentence tells what things of a kind need or look like in this work, without a lasting word."""
-    parts = (sentence, sentence.partition(": ")[2])  # "for later: ..."
-    return any(_STANDS.match(part) and not _PASSES.search(part) for part in parts)
 
 
 def is_order(text: str) -> bool:
