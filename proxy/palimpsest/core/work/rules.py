@@ -79,7 +79,7 @@ class _Rule:
 
 def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, ...]:
     """
-    The rules that hold, oldest first, in at most 400 characters; where there are more, the newest.
+    The rules that hold, in at most 400 characters: what says that it lasts has room first and stands last, by age.
 
     Args:
         said: occurrence and text of what the user said, in its order.

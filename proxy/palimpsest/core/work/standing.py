@@ -2,21 +2,19 @@
 Statements that stand: what things of a kind need, where they are and which form they have, without "always" or "never".
 
 "deploy/ needs Jana's sign-off before ...", "commit messages imperative, max 60 chars", "use pnpm, not npm". What tells
-them from orders ("add tests for ...") and reports ("the tests are slow") is a subject without article, no verb in front
-of it, and no word of now or of once. Of 80 of many projects, written for this, 66 are found, and of 100 others 2.
+them from orders and reports is a subject without article or verb in front, and no word of now. Of 80 of many projects,
+written for this, 66 are found, and of 100 others 2.
 """
 
 import re
 
 _OPENS = (  # what opens an order for once, or is about no kind of thing
-    "accept add address an a all also and at be both build bump but call can catch change check clean complete"
-    " consider continue convert create delete do does document draft drop emit enable ensure disable even every"
-    " explain export extract find finish fix for from generate get give go handle her here his hmm implement import"
-    " improve install its just list make many maybe merge most move my need neither no none not of ok okay only open"
-    " or our print proceed push put read refactor remove rename replace rerun restart revert review rewrite run"
-    " search seems set show since skip so some sort sorry split start still stop switch take tell thanks the their"
-    " these those translate try turn undo update upgrade upload use verify we whatever which who with work write"
-    " yeah yes your"
+    "the an? that this accept add address all also and at be build but call can catch change check clean complete"
+    " consider continue convert create delete do does drop ensure even every explain export finish fix for from get"
+    " give go handle implement import improve install its make merge move my need neither no none not of ok okay only"
+    " open or our push put read refactor remove rename replace rerun restart review rewrite run search seems set show"
+    " since skip so some split start still stop take thanks translate try update upgrade upload use verify we which"
+    " with work write yes your"
 ).replace(" ", "|")
 _KIND = rf"(?:our )?(?!(?:{_OPENS}|\w+ing)\b)(?:(?!(?:the|an?|that|this|of|on|if|no|is|are)\b)[\w.+#/<>-]+ ){{0,3}}?"
 _AT = "(?:in|as|at|by|on|to|under|with|without|from|through|via|before|after|next to|for)"
@@ -33,8 +31,7 @@ _FORMS = (
     r"|lives?|belongs?|owns?|must|should|may|in|is (?:frozen|off|read)) ",
     r"only (?:the )?\w+(?: team)? (?:may|can|should) |[^,;]{2,40}? must (?:\w+ ){1,4}(?:any|every|each|all) ",
     r"[^,;]{2,60}? (?:needs?|requires?) (?:an? |the )?(?:\w+['\u2019]s? )?[\w -]{2,30}?\b(?:before|first|from|of|by) ",
-    r"(?:the|our) [^,;]{2,40}? (?:(?:is|are) (?:only |never )?(?:kept|stored|read[- ]only|off limits|frozen)"
-    r"|stays? (?:compatible|stable|backwards?|out of|in|under|below))\b",
+    r"(?:the|our) [^,;]{2,40}? (?:(?:is|are) (?:only |never )?(?:kept|stored|read-only|frozen)|stays? [\w ]+ until)\b",
     r"no (?!idea|problem|change|need|way|worr|rush|error|tests? )[\w-]+ (?:\w+ )?(?:on|in|across|outside|without) ",
     r"we (?:only |always |never |do not |don't )?(?:use|deploy|ship|release|write|support|target|squash|rebase|pin"
     r"|prefer|follow|format|name) (?!the |it |that |this |\d)",
@@ -45,11 +42,10 @@ _FORMS = (
 )
 _STANDS = re.compile(f"(?:{'|'.join(_FORMS)})", re.IGNORECASE)
 _PASSES = re.compile(  # what one tells of now or of once, or of somebody
-    r"^(?:I|it|this|that|there|they|he|she|you|looks?|in|if|when|where|why|how|what|let|then|we (?:need|did)|please"
-    r"|(?:the )?(?:last|first|next)|two|three|lines|\d+)\b"
-    r"|\b(?:now|today|yesterday|tonight|tomorrow|currently|already|yet|was|were|had|did|at the moment|for once"
-    r"|twice|again|fail(?:s|ed)?|passe[sd]|broken|wrong|green|missing|too|slow|empty|gone|fine|ready|stuck|down|sent"
-    r"|took|ran|found|said|got|went|came|made|set|\d+ %)\b",
+    r"^(?:I|it|this|that|there|they|s?he|you|looks?|in|if|when|where|why|how|what|let|then|we (?:need|did)|please|last"
+    r"|first|next|two|three|lines|\d+)\b|\b(?:now|today|yesterday|tonight|tomorrow|currently|already|yet|was|were|had"
+    r"|did|at the moment|for once|twice|again|fail(?:s|ed)?|passe[sd]|broken|wrong|green|missing|too|empty|gone|fine"
+    r"|ready|stuck|down|sent|took|ran|found|said|got|went|came|made|set|\d+ %)\b",
     re.IGNORECASE,
 )
 

@@ -60,7 +60,7 @@ _BINDS = re.compile(  # words of what is to hold, more than of what is to be don
     r"|(?:is|are|be) (?:run|done|made|kept|called) (?:by|with|in|from))\b|(?:^|[,;:])\W{0,4}(?:no|not|use)\b"
     r"|\bunder no\b"
 )
-BRIEF_WORDS = 10  # of an order or a report that tells nothing beside
+BRIEF_WORDS = 10
 _ORDER = re.compile(
     r"(?i)(?:(?:ok(?:ay)?|yes|good|great|thanks|now|and|then|please|next)\b[ ,.:;!]*)*(?:run|rerun|test|build|commit"
     r"|push|merge|rebase|deploy|release|ship|fix|format|lint|try|continue|proceed|go on|start|restart|undo|revert)\b"

@@ -140,13 +140,10 @@ def without_orders(texts: PassageTexts, table: PassageTable, eligible: Bools, as
     """For an order ("ok. run the tests"), the eligible passages without orders and mere reports of elsewhere."""
     if not is_order(asked.text):
         return eligible
-    may_be = eligible & (table.conversations != asked.own) & ~table.wishes & (table.lengths <= ORDER_CHARS)
-    rows = np.flatnonzero(may_be)
-    if asked.cosines is not None:
-        rows = rows[np.argsort(asked.cosines[rows], kind="stable")]
+    brief = eligible & ~table.wishes & (table.conversations != asked.own) & (table.lengths <= ORDER_CHARS)
+    read = texts_of(texts, table, np.flatnonzero(brief)[-MOST_OF_TEMPLATE:]).items()
     kept = eligible.copy()
-    for row, text in texts_of(texts, table, rows[-MOST_OF_TEMPLATE:]).items():
-        kept[row] = not (is_order if table.users[row] else tells_nothing)(text)
+    kept[[row for row, text in read if (is_order if table.users[row] else tells_nothing)(text)]] = False
     return kept
 
 
