@@ -189,3 +189,8 @@ def test_what_says_that_it_lasts_has_room_before_what_only_stands() -> None:
     lines = told("Never push to main!", *parts, "I tell you for later: Jana must sign off any change to deploy/")
     assert lines[-1] == "Never push to main!"
     assert any("Jana" in line for line in lines)
+
+
+def test_a_sentence_of_a_pasted_text_holds_only_where_it_says_that_it_lasts() -> None:
+    pasted = "Tests live next to the code. Never push to main. " + "The service answers within a second. " * 20
+    assert told(pasted) == ["Never push to main."]

@@ -27,6 +27,9 @@ RULE_CHARS = 200  # of one rule: a longer sentence tells more than it asks
 RULES_CHARS = 400  # of all rules of a block
 LEAST_SHARED = 2  # words: a single one stands in rules about anything
 LEAST_CHARS = 12  # "never mind" is no rule
+# Of a message in which a sentence without a lasting word may be a rule: a longer one was pasted. Some 10 are taken for
+# one wrongly in 793 messages of coding sessions, 53 in 1,699 of ShareGPT.
+TYPED_CHARS = 600
 
 _LASTS = re.compile(
     r"(?i)\b(?:always|never|from now on|in (?:the )?future|every time|whenever|by default|do not ever|don't ever"
@@ -126,7 +129,8 @@ def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Ru
             continue
         is_sure = _lasts(rule, is_file) and (is_file or _asks(rule))
         is_sure |= not is_file and _PROHIBITS.match(rule) is not None
-        if is_sure or (not is_file and sentence.lstrip()[:1] != "#" and stands(rule)):
+        is_typed = not is_file and len(text) <= TYPED_CHARS and not rule.endswith("!")
+        if is_sure or (is_typed and sentence.lstrip()[:1] != "#" and stands(rule)):
             values = frozenset(query_terms(" ".join(_VALUE.findall(rule))))
             about = frozenset(query_terms(rule)) - _IDLE
             found.append(_Rule(rule, occurrence, about, values, bool(_FORBIDS.search(rule)), is_sure))
