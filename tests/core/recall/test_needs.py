@@ -26,7 +26,7 @@ def test_requests_of_other_people_are_known_by_their_kind_and_others_left_alone(
     examples = encoder.embed(EXAMPLES)
 
     def needs(requests: list[str]) -> list[set[Need]]:
-        return [needs_of(question, examples) for question in encoder.embed(requests)]
+        return [needs_of(text, of, examples) for text, of in zip(requests, encoder.embed(requests), strict=True)]
 
     found = {
         kind: [need in one for one in needs([p["request"] for p in held["pairs"] if p["kind"] == kind])]
@@ -44,3 +44,28 @@ def test_most_that_other_people_tell_in_passing_is_kept_for_such_requests() -> N
     formed = [WISHES in judged(p["said"], "user") and is_about_form(p["said"]) for p in pairs if p["kind"] == "form"]
     assert sum(warned) >= 0.8 * len(warned)
     assert sum(formed) >= 0.5 * len(formed)
+
+
+def test_a_single_question_after_who_when_or_how_many_asks_for_no_text(encoder: Encoder) -> None:
+    examples = encoder.embed(EXAMPLES)
+    (email,) = encoder.embed(["Write an email to my boss."])
+    for text in ("who did we email about the job?", "Which PO was the foam", "How many letters did they send?"):
+        assert Need.TEXT not in needs_of(text, email, examples)
+    for text in ("Who was it? Write to him.", "When you write to him, ask for the price.", "What do I write to him?"):
+        assert Need.TEXT in needs_of(text, email, examples)
+
+
+@pytest.mark.parametrize(
+    ("wish", "is_of_form"),
+    [
+        ("we are no firm, so never write plus VAT", True),
+        ("Never mention prices on the web.", True),
+        ("no puns. i hate puns", True),
+        ("No dogs that bite, no exceptions.", False),
+        ("Never push to main, no tests ran.", False),
+    ],
+)
+def test_what_is_never_to_be_written_and_a_whole_no_of_something_are_wishes_about_form(
+    wish: str, is_of_form: bool
+) -> None:
+    assert is_about_form(wish) is is_of_form

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.core.archive.chunking import WISHES, judged
-from palimpsest.core.recall.wishes import WEIGHTS, form, is_lasting_wish
+from palimpsest.core.recall.wishes import WEIGHTS, form, is_lasting_wish, is_sure_wish
 
 HELD_OUT = Path(__file__).parents[2] / "everyday" / "wishes-held-out.txt"  # by an author whom no weight has seen
 
@@ -47,6 +47,9 @@ def test_most_wishes_of_an_author_whom_no_weight_has_seen_are_found_and_few_othe
         "I am new here. Always explain the abbreviations.",
         "Always use pnpm, never npm.",
         "From now on answer in at most three sentences.",
+        "sign it Tina Brandt, Brandt & Sons, Unit 4, Kirk Mills. always",
+        "No visitors in the cold store, no exceptions since the audit.",
+        "The gate must under no circumstances stay open.",
         'From now on sign my letters "Tina and her team", not best regards, please.',
     ],
 )
@@ -68,6 +71,10 @@ def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
         "Always sunny here in Porto.",
         "Never works on Windows.",
         "From now on my office is in Porto.",
+        "I take the train, always.",
+        "Use the attached file, as always",
+        "No test failed, no exceptions raised",
+        "Fixed, and no exceptions any more.",
     ],
 )
 def test_habits_facts_and_tasks_are_no_wish_though_they_share_its_words(text: str) -> None:
@@ -80,3 +87,9 @@ def test_every_feature_has_a_weight() -> None:
 
 def test_a_wish_beside_a_question_of_something_else_is_a_wish() -> None:
     assert WISHES in judged("Whenever you write for me, no exclamation marks please. What is Latin for rest?", "user")
+
+
+def test_what_is_put_without_exception_or_always_at_its_end_is_surely_a_wish() -> None:
+    assert is_sure_wish("No visitors in the cold store, no exceptions.")
+    assert is_sure_wish("Sign it Tina Brandt. Always!")
+    assert not is_sure_wish("No visitors in the cold store.")

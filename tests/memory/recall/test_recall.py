@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.core.recall.ranking import Recipe
+from palimpsest.core.work.rules import rules
 from palimpsest.domain import BlockKind, Event, Generosity, HeadFlag, Json, Plan, Query, Reach, Recalled, Teller
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.index.passage_tables import PassageTables
@@ -1081,3 +1082,20 @@ async def test_without_the_cache_passages_are_read_anew_and_none_stay(
         found.append(texts(await choosing(past, embedder, tables, cache=cache).recall(ask(FESTIVAL, lost), 10)))
         assert (repr(tables) == repr(tables.empty())) is not cache
     assert found[0] == found[1]
+
+
+ASK_FIRST = "please ask Jana before you touch anything under deploy"
+SIGNED = "Sign it Tina Brandt, Brandt & Sons, Unit 4, Kirkstall Mills. Always"
+
+
+async def test_a_sure_wish_is_told_without_a_lasting_word_and_who_asks_for_a_text_gets_those_about_form_first(
+    recall: Recall, past: Past
+) -> None:
+    assert rules([(1, ASK_FIRST)], "") == ()
+    said = (*chain(*((one, "Noted.") for one in (SIGNED, *MANY_RULES, ASK_FIRST))), *TALK, "Nice weather.")
+    lost = frozenset(await past.say(*said))
+    await past.index()
+    monad = texts(await recall.recall(ask("What is a monad?", lost, told=(), least_help=1.0), 20))
+    assert ASK_FIRST in monad and SIGNED not in monad
+    notice = texts(await recall.recall(ask("Write a notice for the door.", lost, told=(), least_help=1.0), 20))
+    assert SIGNED in notice

@@ -49,7 +49,8 @@ class Need(Enum):
 
 
 _FORM = re.compile(
-    r"\b(?:(?:write|written|draft) (?:\w+ )?for (?:me|us|my|our)|goes (?:out )?to \w+|sign(?:ed|ing)?|signature"
+    r"(?:^|[.!?] )no \w+s(?=[.!?]|$)|\b(?:never (?:write|mention|say|put|promise|call|use the words?)"
+    r"|(?:write|written|draft) (?:\w+ )?for (?:me|us|my|our)|goes (?:out )?to \w+|sign(?:ed|ing)?|signature"
     r"|exclamation|capitals?|uppercase|lower ?case|emojis?|comma|dash(?:es)?|spell(?:s|ing|ed)?|sentences?"
     r"|paragraphs?|bullet points?|greetings?|salutation|regards|subject line|words|formal(?:ly)?|informal(?:ly)?|tone"
     r"|jargon|slang|buzzwords?|hashtags?|abbreviations?|contractions|pronouns|address (?:her|him|them|me)|first names?"
@@ -57,23 +58,28 @@ _FORM = re.compile(
     r"|listings?|stuff|captions?|speech(?:es)?|memos?|newsletters?|bios?|applications?))\b"
 )
 _BY_NEED = [need.value.split(" | ") for need in Need]
+# A single question after who, when or how many asks for no text, however near to one it is.
+_ASKS_FACT = re.compile(
+    r"(?i)\W*(?:who|where|which|when(?! (?:you|i|we)\b)|how (?:many|much|far|long|old))\b[^.!?\n]*\W*$"
+)
 EXAMPLES = (*chain.from_iterable(_BY_NEED),)
 # Cosines of MiniLM. Of requests with such a need, by an author who knew no example, these find 29 of 30 about food,
 # 12 of 20 about health and 11 of 25 for a text, and something in 2 of 100 that need nothing.
 LEAST_LIKENESS = {Need.FOOD: 0.36, Need.HEALTH: 0.3, Need.TEXT: 0.3}
 
 
-def needs_of(question: Floats, examples: Floats) -> set[Need]:
+def needs_of(text: str, question: Floats, examples: Floats) -> set[Need]:
     """
     What a request may need.
 
     Args:
-        question: its unit vector, (d,).
+        question: the unit vector of its text, (d,).
         examples: the unit vectors of `EXAMPLES`, (n, d).
     """
     alike = np.split(examples @ question, np.cumsum([*map(len, _BY_NEED)])[:-1])
     likeness = {need: np.sort(each)[-NEAREST:].mean() for need, each in zip(Need, alike, strict=True)}
-    return {need for need, least in LEAST_LIKENESS.items() if likeness[need] >= least}
+    found = {need for need, least in LEAST_LIKENESS.items() if likeness[need] >= least}
+    return found - {Need.TEXT} if _ASKS_FACT.match(text) else found
 
 
 def is_about_form(wish: str) -> bool:

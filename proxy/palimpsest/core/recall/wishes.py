@@ -59,12 +59,17 @@ _LASTING_PHRASE = re.compile(
     r"|a partir de (?:ahora|agora)|de (?:ahora|agora) em?n?|d'ora in (?:poi|avanti)|vanaf nu|od teraz"
     r"|с этого момента|bundan (?:sonra|boyle))\b"
 )
-_COMMANDED = re.compile(r"(?:please )?(?:always|never|from now on,?) (\w+)")  # how most people put a rule
+_COMMANDED = re.compile(r"(?:please )?(always |never |from now on,? )?(\w+)")  # how most people put a rule
+_ALWAYS_LAST = re.compile(r"(?<!\bas)[\s,.;:]+always\W*$")  # "sign it with the name of our firm, always"
+_STRICT = re.compile(  # "No dogs that bite, no exceptions"
+    r"\bunder no circumstances\b|(?:^|[.!?]\s+)(?:please )?(?:no|never|always|only|don't|do not|nobody|nothing)\b"
+    r"[^.!?]*\b(?:no exceptions?|without exceptions?)\b(?! (?:is|are|was|were|thrown|raised)\b)"
+)
 _COMMANDS = frozenset(words(wish_words.ORDERS["en"])) | frozenset(  # "always fails" and "always nice" command nothing
     words(
         "push pull deploy merge rebase force delete remove drop rename edit modify change touch install upgrade log "
         "print hardcode expose share store save send import export return throw catch call create generate verify "
-        "validate lint place assume offer respond do review build format sign open close wait report"
+        "validate lint place assume offer order buy respond do review build format sign open close wait report"
     )
 )
 _WANTS = re.compile(
@@ -143,9 +148,11 @@ def is_sure_wish(text: str) -> bool:
 
 
 def _commands(plain: str) -> bool:
-    """Whether a sentence opens with what is always to be done, or never."""
+    """Whether a sentence opens with what is always to be done, or never, or forbids without exception."""
     opened = (_COMMANDED.match(sentence.strip()) for sentence in _SENTENCE.findall(plain))
-    return any(found is not None and found[1] in _COMMANDS for found in opened)
+    holds = bool(_ALWAYS_LAST.search(plain))
+    is_command = any(found is not None and found[2] in _COMMANDS and (found[1] or holds) for found in opened)
+    return is_command or bool(_STRICT.search(plain.replace("\u2019", "'")))
 
 
 def is_material(text: str) -> bool:

@@ -184,7 +184,7 @@ class Recall:
             await self._fresh.provide(query.tenant, scope, newest_first.tolist())
         needs: Set[Need] = set()
         if vectors is not None and query.told is not None and (eligible & (table.warns | table.wishes)).any():
-            needs = await self._needs(vectors[0])
+            needs = await self._needs(query.text, vectors[0])
         unindexed, eligible_count = int((eligible & ~table.embedded).sum()), int(eligible.sum())
 
         def choose(ask: Ask) -> Recalled:
@@ -378,7 +378,7 @@ class Recall:
             return None
         return keys.boost(ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock())
 
-    async def _needs(self, question: Floats) -> Set[Need]:
+    async def _needs(self, text: str, question: Floats) -> Set[Need]:
         """What the request may need; nothing until the examples are embedded, which begins with the first request."""
         if self._examples is None:
             self._examples = asyncio.create_task(self._embed_examples())
@@ -388,7 +388,7 @@ class Recall:
         if self._examples.cancelled() or self._examples.exception() is not None:
             self._examples = None
             return set()
-        return needs_of(question, self._examples.result())
+        return needs_of(text, question, self._examples.result())
 
     async def _embed_examples(self) -> Vectors:
         """Vectors of the examples of needs, a few at a time: questions of other requests come between."""
@@ -468,7 +468,7 @@ def _standing(
     """
     The rules that hold always, are not visible and were not replaced, the newest that fit: first what this conversation
     lost, then what its user told in others of its scope, or anywhere of what the request is about. Who asks for a text
-    gets all wishes about the form of texts.
+    gets all wishes about the form of texts, before others, those nearest to the request first.
     """
     is_own, about = table.conversations == asked.own, np.ones(len(table), np.bool_)
     holds = table.wishes & _of_user(table, query, asked)
@@ -494,8 +494,10 @@ def _standing(
         for one in rules(((row, said[row]) for row in said if row in sure | of_form), shown)
         for row in one.occurrences
     }
-    rows |= {row for row in of_form if not rules([(row, said[row])], "")}  # none that a later one could replace
-    return _fitting(table, sorted(rows, key=lambda row: (is_own[row], row), reverse=True), room)
+    rows |= {row for row in of_form | sure if not rules([(row, said[row])], "")}  # none that a later one could replace
+    near = np.zeros(len(table)) if asked.cosines is None else asked.cosines
+    order = sorted(rows, key=lambda row: (row in of_form, near[row] * (row in of_form), is_own[row], row), reverse=True)
+    return _fitting(table, order, room)
 
 
 def _precautions(
