@@ -58,6 +58,7 @@ class Query:
     lasting wishes come with it, asked for or not; `whole_chars` how much may be lost for all of it to come.
     `told` are earlier blocks and words of the user that the model still sees: what the user asked to hold always
     comes, asked for or not, where it was lost or told elsewhere and none of them says it or anything else; None: never.
+    `warned` are occurrences that blocks quoted lately, of which no precaution comes again; None: none comes at all.
     `account_chars` is how much an account of the work that was lost may say, 0: none is wanted; `seen` are the texts
     that the model still sees: it leaves out their names, and no passage comes that stands in one of them.
     """
@@ -77,6 +78,7 @@ class Query:
     least_help: float = 0.0
     wishes: int = 0
     told: tuple[str, ...] | None = None
+    warned: frozenset[int] | None = None
     whole_chars: int = 0
     plan: Plan | None = None
     account_chars: int = 0

@@ -5,6 +5,7 @@ from palimpsest.core.block.pressure import pressure
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.diagnosis import (
     NO_ASIDES,
+    WARNED_MESSAGES,
     SeenBlocks,
     diagnose,
     lost_occurrences,
@@ -13,6 +14,7 @@ from palimpsest.core.recall.diagnosis import (
 )
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.domain import (
+    Block,
     BlockKind,
     Budget,
     Chat,
@@ -27,6 +29,7 @@ from palimpsest.domain import (
     Reach,
     Role,
     Speaker,
+    StoredBlock,
 )
 from palimpsest.settings.policy import MemoryPolicy, Policy
 from palimpsest.wire.message import read_message
@@ -323,6 +326,19 @@ def test_a_full_sliding_window_recalls_and_restores_no_more() -> None:
     lineage = Lineage(Event.TRUNCATE, Role.MAIN, head(), kept=(2, 3, -1), dropped=(0, 1), window_full=True)
     found = decide(chat(("user", "c"), ("assistant", "d"), ("user", QUESTION)), lineage)
     assert found.kind is BlockKind.RECALL
+
+
+@pytest.mark.parametrize(("since", "is_held"), [(WARNED_MESSAGES, True), (WARNED_MESSAGES + 1, False)])
+def test_a_full_window_gets_no_precaution_that_a_block_told_within_so_many_messages(since: int, is_held: bool) -> None:
+    told = StoredBlock(10, Block("x", BlockKind.RECALL, (3,)))
+    before = replace(head(lost=tuple(range(9, 10 + since - 4))), blocks=(told,))
+    before = replace(before, occurrences=range(10 + since - 4, 10 + since))
+    lineage = Lineage(Event.TRUNCATE, Role.MAIN, before, kept=(2, 3, -1), dropped=(0, 1), window_full=True)
+    said = chat(("user", "c"), ("assistant", "d"), ("user", QUESTION))
+    found = decide(said, lineage).query
+    assert found is not None and found.told is None and found.warned == ({3} if is_held else set())
+    roomy = decide(said, replace(lineage, window_full=False)).query
+    assert roomy is not None and roomy.warned == set(), "there, what is visible is left out already"
 
 
 def test_what_an_edit_dropped_is_not_lost() -> None:

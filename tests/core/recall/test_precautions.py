@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from palimpsest.core.archive.chunking import WARNS, judged
-from palimpsest.core.recall.precautions import concerns_food, concerns_health, is_precaution
+from palimpsest.core.recall.precautions import concerns_food, concerns_health, is_dislike, is_precaution, warning
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,9 @@ from palimpsest.core.recall.precautions import concerns_food, concerns_health, i
         "we keep kosher at home, how wide should the second sink be?",
         "I've been on warfarin since the valve was replaced. How do I prune a fig tree?",
         "My mother-in-law gets migraines from aged cheese.",
+        "I take mesalazine 800mg three times a day. The pharmacy has none until Thursday.",
+        "My tablets: ramipril 5 mg in the morning.",
+        "Dad is on low dose lamotrigine 100 mg since May.",
     ],
 )
 def test_an_illness_a_medicine_or_a_diet_that_a_user_tells_in_passing_is_kept_as_a_precaution(text: str) -> None:
@@ -27,6 +30,7 @@ def test_an_illness_a_medicine_or_a_diet_that_a_user_tells_in_passing_is_kept_as
         "What are the symptoms of diabetes?",
         "Explain how a vegan diet changes the gut.",
         "I love hiking in the Alps.",
+        "My pod takes on average 20 Mi and 3 ms.",
         "Fix the failing test in orders.py, I think the fixture is wrong.",
         "My knee hurts. " + "And here is the whole report that I wrote for the insurance. " * 8,
     ],
@@ -43,3 +47,23 @@ def test_an_injury_forbids_exercise_and_no_food_and_an_aversion_forbids_food_alo
     assert concerns_health("I tore my Achilles.") and not concerns_food("I tore my Achilles.")
     assert concerns_food("He hates mushrooms.") and not concerns_health("He hates mushrooms.")
     assert concerns_food("I am allergic to nuts.") and concerns_health("I am allergic to penicillin.")
+    assert concerns_health("I am allergic to latex.") and not concerns_food("I am allergic to penicillin.")
+
+
+@pytest.mark.parametrize(
+    ("text", "warns"),
+    [
+        ("Hi! I have colitis. It flares up. Which dinners do you recommend?", "I have colitis."),
+        ("My sister Ann came. She is coeliac. The train was late.", "My sister Ann came. She is coeliac."),
+        ("I am allergic to nuts. Is pesto bad for my allergy?", "I am allergic to nuts."),
+        ("Is pesto bad for my allergy?", "Is pesto bad for my allergy?"),
+        ("I take 2.5 mg of it. My doctor says no alcohol, of course.", "My doctor says no alcohol, of course."),
+    ],
+)
+def test_a_precaution_warns_in_sentences_that_state_with_the_one_that_names_whom(text: str, warns: str) -> None:
+    assert text[slice(*warning(text))].strip() == warns
+
+
+def test_an_aversion_may_be_one_of_anything_and_a_diet_is_one_of_food() -> None:
+    assert is_dislike("She hates balloons.") and is_dislike("I can't stand bullet lists.")
+    assert not is_dislike("She hates meat, she is vegan.") and not is_dislike("He doesn't eat nuts.")

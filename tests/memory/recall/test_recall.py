@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 from palimpsest.core.recall.generosity import DEMANDS
+from palimpsest.core.recall.needs import PRECAUTIONS_TOLD
 from palimpsest.core.recall.ranking import Recipe
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import BlockKind, Event, Generosity, HeadFlag, Json, Plan, Query, Reach, Recalled, Teller
@@ -308,6 +309,7 @@ async def test_what_a_kind_of_request_needs_comes_from_other_conversations_once(
     await past.say("Hello.", conversation="c-2", user="lena")
     await past.index()
     elsewhere = {"conversation": "c-2", "reach": Reach.USER, "user": "lena", "told": (), "least_help": LEAST_HELP}
+    elsewhere["warned"] = frozenset()
     found = await recall.recall(ask(request_text, **elsewhere), 10)
     assert told in texts(found)
     again = frozenset(one.memory.occurrence for one in found.candidates)
@@ -315,6 +317,55 @@ async def test_what_a_kind_of_request_needs_comes_from_other_conversations_once(
     assert told not in texts(await recall.recall(ask("Explain the greenhouse effect.", **elsewhere), 10))
     others = {**elsewhere, "reach": Reach.TENANT}
     assert told not in texts(await recall.recall(ask(request_text, **others), 10)), "it may be another's"
+
+
+DINNER = "What can I cook for dinner tonight? Give me a recipe for a cake."
+
+
+async def precautions(recall: Recall, past: Past, *told: str, **query: Any) -> list[str]:
+    """What is told of these messages of another conversation to a request about food, which looks like none of them."""
+    await past.say(*chain(*((one, "Noted.") for one in told)), *TALK, user="lena")
+    await past.say("Hello.", conversation="c-2", user="lena")
+    await past.index()
+    asked = ask(DINNER, conversation="c-2", reach=Reach.USER, user="lena", told=(), warned=frozenset(), least_help=1.0)
+    return texts(await recall.recall(replace(asked, **query), 10))
+
+
+async def test_of_a_precaution_only_the_sentences_that_warn_are_told_and_each_harm_once(
+    recall: Recall, past: Past
+) -> None:
+    found = await precautions(
+        recall,
+        past,
+        "My sister came for dinner. She is allergic to walnuts in a cake. The train was late. What a day!",
+        "For the cake, I am allergic to walnuts.",
+        "I am allergic to walnuts. Which dinner do you recommend?",
+    )
+    assert [one.strip() for one in found] == [
+        "My sister came for dinner. She is allergic to walnuts in a cake.",
+        "For the cake, I am allergic to walnuts.",
+    ]
+
+
+async def test_a_precaution_that_asks_comes_behind_those_that_state(recall: Recall, past: Past) -> None:
+    asks = [f"Can I cook a cake for dinner tonight with my diabetic aunt {name}?" for name in ("Ann", "Bea", "Cora")]
+    states = "My uncle is allergic to nuts in cake."
+    found = await precautions(recall, past, *asks, states)
+    assert states in found and len(found) == PRECAUTIONS_TOLD
+
+
+async def test_a_dislike_of_something_else_than_food_warns_of_no_food(recall: Recall, past: Past) -> None:
+    told = ("My sister hates to cook dinner for guests tonight.", "My brother hates crowds and planning meetings.")
+    assert await precautions(recall, past, *told) == [told[0]]
+
+
+async def test_in_a_full_window_precautions_come_but_not_those_that_a_block_told_lately(
+    recall: Recall, past: Past
+) -> None:
+    warning = "I am allergic to walnuts in a cake."
+    assert await precautions(recall, past, warning, told=None) == [warning]
+    assert await precautions(recall, past, told=None, warned=frozenset(range(1000))) == []
+    assert await precautions(recall, past, warned=None) == []
 
 
 async def test_a_lasting_wish_comes_unasked_where_it_is_near_and_not_to_any_question(
@@ -1097,5 +1148,7 @@ async def test_a_sure_wish_is_told_without_a_lasting_word_and_who_asks_for_a_tex
     await past.index()
     monad = texts(await recall.recall(ask("What is a monad?", lost, told=(), least_help=1.0), 20))
     assert ASK_FIRST in monad and SIGNED not in monad
-    notice = texts(await recall.recall(ask("Write a notice for the door.", lost, told=(), least_help=1.0), 20))
+    notice = texts(
+        await recall.recall(ask("Write a notice for the door.", lost, told=(), warned=frozenset(), least_help=1.0), 20)
+    )
     assert SIGNED in notice

@@ -31,6 +31,7 @@ from palimpsest.domain import (
     Chat,
     Diagnosis,
     Event,
+    Head,
     HeadFlag,
     Lineage,
     Message,
@@ -53,6 +54,7 @@ ACCOUNT_CHARS = 2700  # of the work that was lost: with the frame and some quote
 ANSWER_CHARS = 600  # of a passage that answers a question: some paragraphs (CALMem 6)
 REPLAY_SHARE = 0.04  # of the window, replayed blocks together: about three restores in 128,000 tokens
 CUT_REPLAY_SHARE = 0.3  # ... where the proxy makes the room itself: a restore and some recalls in 16,000
+WARNED_MESSAGES = 20  # within which a full window gets no precaution again, however soon its block slid out
 MIN_BLOCK_CHARS = 300  # the frame takes half of it; less says nothing
 
 
@@ -159,6 +161,7 @@ def diagnose(
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
         # In a full window rules would come again every few messages.
         told=None if lineage.window_full else (*(one.text for one in chat.messages if one.role == "user"), *told),
+        warned=_told_lately(lineage.head) if lineage.window_full else frozenset(),
         whole_chars=demand.whole_chars,
         account_chars=min(ACCOUNT_CHARS, budget.chars // 2) if restores else 0,
         seen=_visible_texts(chat, told),
@@ -217,6 +220,14 @@ def newly_lost(lineage: Lineage) -> tuple[int, ...]:
 def answering(budget: Budget, demand: Demand) -> Budget:
     """Limit a budget to passages that are worth their room, none of which fills the block."""
     return replace(budget, passage_chars=min(budget.passage_chars, ANSWER_CHARS), least_worth=demand.least_worth)
+
+
+def _told_lately(head: Head | None) -> frozenset[int]:
+    """The occurrences that blocks quoted within the last messages, though they may have slid out of the window."""
+    if head is None:
+        return frozenset()
+    first = sorted({*head.lost, *head.occurrences})[-WARNED_MESSAGES:][0]
+    return frozenset(at for one in head.blocks if one.occurrence >= first for at in one.block.occurrences)
 
 
 def _goes_on(chat: Chat, spoken: _HumanWords) -> bool:

@@ -13,7 +13,7 @@ from palimpsest.core.recall.utterance import STATEMENT_CHARS
 
 # Illnesses by what they forbid: something to eat and medicines, or only medicines and exercise.
 _OF_FOOD = (
-    r"allerg\w+|intoleran\w+|co?eliac|lactose|gluten|diabet\w+|insulin|blood (?:sugar|pressure|thinners?)|gout"
+    r"intoleran\w+|co?eliac|lactose|gluten|diabet\w+|insulin|blood (?:sugar|pressure|thinners?)|gout"
     r"|cholesterol|ulcers?|reflux|ibs|crohn'?s|colitis|kidneys?|liver|gall ?(?:bladder|stones?)|hepatitis|(?:a|his"
     r"|her|my) stroke|pku|g6pd|pregnan\w+|breast-?feed\w*|stoma|braces|bypass|warfarin|epi-?pens?"
     r"|heart (?:condition|failure|disease)|hives|on a drip|(?:doctor|doc|gp|nurse|dietitian|nutritionist"
@@ -28,18 +28,31 @@ _OF_HEALTH = (
     r"|insomnia|panic attacks?|vertigo|eczema|psoriasis|rash|statins?|lithium|metformin|ssris?|on the pill"
     r"|penicillin|aspirin|ibuprofen|diagnos\w+|hospital|physio\w*|cardiologist|\w{3,}(?:pril|olol|sartan|prazole"
     r"|oxetine|traline|mycin|cillin|azepam|statin|tretinoin|afil|formin|gliptin)"
+    r"|(?:takes?|taking|on|tablets?|medicines?|medication|meds):? (?:\w+ ){1,3}\d[\d.,]* ?(?:mg|mcg|\xb5g|iu)"
+)
+_NOT = (
+    r"(?:don'?t|doesn'?t|do not|does not|can'?t|cannot|won'?t|never|not|no longer|haven'?t|hasn'?t|stopped|quit"
+    r"|gave up|only)"
 )
 _DIETS = (
     r"vegans?|vegetarian|veggie|pescatarian|keto|paleo|fodmap|low.(?:carb|salt|fat|sugar|sodium|fodmap)|diet|halal"
     r"|kosher|muslims?|jewish|hindus?|jains?|mormons?|adventists?|ramadan|(?:for|during|observe|orthodox) lent"
-    r"|fasting|sober|teetotal|alcohol\w*|(?:don'?t|doesn'?t|do not|does not|can'?t|cannot|won'?t|never|not"
-    r"|no longer|haven'?t|hasn'?t|stopped|quit|gave up|only) (?:\w+ )?(?:eat(?:s|ing|en)?|drink(?:s|ing)?"
-    r"|touch(?:ed)?|stand|stomach|digest|swallow|tolerate|chew)|eats? no|can'?t have|hates?|loathes?|detests?"
-    r"|dislikes?|makes? (?:me|him|her|my \w+) (?:sick|ill|itch)|swells? up|reacts?|sensitive to|closes? (?:my|his"
-    r"|her) throat|tastes? (?:like|of)|spicy|pur[e\xe9]ed|sodium|potassium|no \w+ (?:ever|for (?:me|him|her|us)"
-    r"|in (?:this|our) house)"
+    rf"|fasting|sober|teetotal|alcohol\w*|{_NOT} (?:\w+ )?(?:eat(?:s|ing|en)?|drink(?:s|ing)?|digest|swallow|chew)"
+    r"|eats? no|swells? up|closes? (?:my|his|her) throat|spicy|pur[e\xe9]ed|sodium|potassium"
 )
-_FOOD, _HEALTH = (re.compile(rf"\b(?:{words})\b") for words in (f"{_OF_FOOD}|{_DIETS}", f"{_OF_FOOD}|{_OF_HEALTH}"))
+_DISLIKES = (  # of anything: only near to food they are of that
+    rf"{_NOT} (?:\w+ )?(?:touch(?:ed)?|stand|stomach|tolerate)|can'?t have|hates?|loathes?|detests?|dislikes?"
+    r"|makes? (?:me|him|her|my \w+) (?:sick|ill|itch)|reacts?|sensitive to|tastes? (?:like|of)"
+    r"|no \w+ (?:ever|for (?:me|him|her|us)|in (?:this|our) house)"
+)
+_ALLERGY = r"allerg\w+"
+_EATEN = rf"{_ALLERGY}(?! (?:to|against) (?:penicillin|aspirin|ibuprofen|latex|pollen|dust|\w+cillin)\b)"
+_DIET, _FOOD, _HEALTH = (
+    re.compile(rf"\b(?:{_OF_FOOD}|{words})\b")
+    for words in (f"{_EATEN}|{_DIETS}", f"{_EATEN}|{_DIETS}|{_DISLIKES}", f"{_ALLERGY}|{_OF_HEALTH}")
+)
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
+_REFERS = re.compile(r"\s*(?:and|but|so)?\s*(?:he|she|they|it|his|her|their)\b")  # to whom the sentence before names
 _PEOPLE = re.compile(r"\b(?:i|i'm|im|i've|ive|i'd|me|my|mine|we|we're|us|our|he|she|his|her|him|mum|mom|dad)\b")
 
 
@@ -48,6 +61,24 @@ def is_precaution(text: str) -> bool:
     if len(text) > STATEMENT_CHARS:  # tells of other things
         return False
     return bool(_PEOPLE.search(_plain(text))) and (concerns_food(text) or concerns_health(text))
+
+
+def is_dislike(precaution: str) -> bool:
+    """Whether nothing but a dislike tells of food, which may be one of anything."""
+    return not _DIET.search(_plain(precaution))
+
+
+def warning(precaution: str) -> tuple[int, int]:
+    """Where the sentences of a precaution that warn begin and end; of those that ask only where no other warns."""
+    said = [(found.start(), found.end(), _plain(found[0])) for found in _SENTENCE.finditer(precaution)]
+    warns = [at for at, (_, _, one) in enumerate(said) if _FOOD.search(one) or _HEALTH.search(one)]
+    warns = [at for at in warns if not said[at][2].endswith("?")] or warns
+    if not warns:
+        return 0, len(precaution)
+    first = warns[0]
+    while first and _REFERS.match(said[first][2]):
+        first -= 1
+    return said[first][0], said[warns[-1]][1]
 
 
 def concerns_food(precaution: str) -> bool:

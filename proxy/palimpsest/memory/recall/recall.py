@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -19,8 +19,18 @@ import numpy as np
 import structlog
 
 from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
-from palimpsest.core.recall.needs import EXAMPLES, LEAST_NEARNESS, PRECAUTIONS_TOLD, Need, is_about_form, needs_of
-from palimpsest.core.recall.precautions import concerns_food, concerns_health
+from palimpsest.core.recall.needs import (
+    EXAMPLES,
+    LEAST_NEARNESS,
+    PRECAUTIONS_TOLD,
+    SURE_MARGIN,
+    SURE_NEARNESS,
+    Need,
+    concerns,
+    is_about_form,
+    needs_of,
+)
+from palimpsest.core.recall.precautions import warning
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
@@ -84,17 +94,19 @@ ORDERS: Mapping[str, dict[str, Any]] = {
 }
 """By `recall.fusion`, what differs in the recipe."""
 
-ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None, "whole_chars": 0}
+ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None, "warned": None, "whole_chars": 0}
 """What a query is without all that comes unasked."""
 
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
 EXAMPLES_SECONDS = 0.15  # that the first request waits for them; they take 0.1 beside other work
+Needs = Mapping[Need, Floats]
 STANDING_CHARS = 400  # of messages with rules that come whatever is asked: some six; of more, the newest
+_SELF = re.compile(r"\b(?:i|me)\b")  # whom a precaution is about, where it is no other
 _HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of another one, where none is named
 # Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
 # Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16 do.
 LEAST_CONCERN = 0.3
-CONCERNS = {Need.FOOD: concerns_food, Need.HEALTH: concerns_health}
+WARNING = "warning"  # the signal of a precaution, of which only the sentences that warn are told
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
 log = structlog.get_logger()
@@ -182,9 +194,9 @@ class Recall:
         if vectors is not None and self._fresh is not None:
             newest_first = table.ids[np.flatnonzero(eligible & ~table.embedded)[::-1]]
             await self._fresh.provide(query.tenant, scope, newest_first.tolist())
-        needs: Set[Need] = set()
-        if vectors is not None and query.told is not None and (eligible & (table.warns | table.wishes)).any():
-            needs = await self._needs(query.text, vectors[0])
+        needs: Needs = {}
+        if vectors is not None and query.warned is not None and (eligible & (table.warns | table.wishes)).any():
+            needs = await self._needs(query.text, vectors[0], SURE_MARGIN if query.told is None else 0.0)
         unindexed, eligible_count = int((eligible & ~table.embedded).sum()), int(eligible.sum())
 
         def choose(ask: Ask) -> Recalled:
@@ -301,7 +313,7 @@ class Recall:
         lost: Bools,
         vectors: Vectors | None,
         asked: QueryMatches,
-        needs: Set[Need],
+        needs: Needs,
         limit: int,
     ) -> tuple[str, RankedRows | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing, and None."""
@@ -319,11 +331,8 @@ class Recall:
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
         if query.told is not None:
-            always = _standing(texts, table, query, asked, may_come, needs)
-            always = np.union1d(always, _precautions(texts, table, query, asked, eligible, needs))
-            if len(always):
-                held = _unranked(always, "wish")
-                certain = held if certain is None else _prepend(held, certain)
+            certain = _behind(_standing(texts, table, query, asked, may_come, needs), "wish", certain)
+        certain = _behind(_precautions(texts, table, query, asked, eligible, needs), WARNING, certain)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
         whole = without_general(table, whole, texts_of(texts, table, whole))
         if len(whole):
@@ -378,17 +387,17 @@ class Recall:
             return None
         return keys.boost(ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock())
 
-    async def _needs(self, text: str, question: Floats) -> Set[Need]:
+    async def _needs(self, text: str, question: Floats, margin: float) -> Needs:
         """What the request may need; nothing until the examples are embedded, which begins with the first request."""
         if self._examples is None:
             self._examples = asyncio.create_task(self._embed_examples())
         await await_for(self._examples, EXAMPLES_SECONDS)
         if not self._examples.done():
-            return set()
+            return {}
         if self._examples.cancelled() or self._examples.exception() is not None:
             self._examples = None
-            return set()
-        return needs_of(text, question, self._examples.result())
+            return {}
+        return needs_of(text, question, self._examples.result(), margin)
 
     async def _embed_examples(self) -> Vectors:
         """Vectors of the examples of needs, a few at a time: questions of other requests come between."""
@@ -418,6 +427,10 @@ def _candidates(texts: PassageTexts, table: PassageTable, best: RankedRows) -> t
     ids, before = table.ids[best.rows].tolist(), table.before[best.rows]
     follows = np.where(before >= 0, table.occurrences[before], 0).tolist()
     memories = _memories(texts, dict(zip(ids, follows, strict=True)))
+    for id in table.ids[best.rows[best.signals.get(WARNING, np.zeros(len(ids))) > 0]].tolist():
+        if (one := memories.get(id)) is not None:
+            start, stop = warning(one.text)
+            memories[id] = replace(one, text=one.text[start:stop], start=one.start + start, stop=one.start + stop)
     signals = {name: values for name, values in best.signals.items() if name != PROBABILITY}
     listed = zip(*(zip(ranks(v).tolist(), v.tolist(), strict=True) for v in signals.values()), strict=True)
     rows = zip(ids, best.scores.tolist(), listed, best.signals[PROBABILITY].tolist(), strict=True)
@@ -463,7 +476,7 @@ def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: in
 
 
 def _standing(
-    texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, may_come: Bools, needs: Set[Need]
+    texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, may_come: Bools, needs: Needs
 ) -> Rows:
     """
     The rules that hold always, are not visible and were not replaced, the newest that fit: first what this conversation
@@ -497,29 +510,37 @@ def _standing(
     rows |= {row for row in of_form | sure if not rules([(row, said[row])], "")}  # none that a later one could replace
     near = np.zeros(len(table)) if asked.cosines is None else asked.cosines
     order = sorted(rows, key=lambda row: (row in of_form, near[row] * (row in of_form), is_own[row], row), reverse=True)
-    return _fitting(table, order, room)
+    return _fitting({row: int(table.lengths[row]) for row in order}, room)
 
 
 def _precautions(
-    texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, eligible: Bools, needs: Set[Need]
+    texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, eligible: Bools, needs: Needs
 ) -> Rows:
-    """What the user told that may harm somebody, the nearest to the request of what fits."""
-    concerns = [CONCERNS[need] for need in needs if need in CONCERNS]
-    warns = np.flatnonzero(table.warns & _of_user(table, query, asked)) if concerns else table.ids[:0]
+    """What the user told that may harm somebody, each harm once, the nearest to the request of what fits."""
+    if query.warned is None or asked.cosines is None or not needs:
+        return table.ids[:0]
+    warns = np.flatnonzero(table.warns & _of_user(table, query, asked))
     room = STANDING_CHARS - table.lengths[warns[eligibility.among(table.occurrences[warns], query.excluded)]].sum()
-    near = warns[eligible[warns] & (asked.cosines[warns] >= LEAST_NEARNESS)] if asked.cosines is not None else warns[:0]
-    nearest = nearest_first(near, asked)[:MOST_STANDING]
-    said = texts_of(texts, table, nearest)
-    told = [row for row, text in said.items() if any(concern(text) for concern in concerns)]
-    return _fitting(table, told[:PRECAUTIONS_TOLD], room)
+    is_due = eligible[warns] & ~eligibility.among(table.occurrences[warns], query.warned)
+    least = SURE_NEARNESS if query.told is None else LEAST_NEARNESS
+    near = nearest_first(warns[is_due & (asked.cosines[warns] >= least)], asked)[:MOST_STANDING]
+    said = texts_of(texts, table, near)
+    told = {row: text[slice(*warning(text))] for row, text in said.items() if concerns(text, table.vectors[row], needs)}
+    harms: dict[int, frozenset[str]] = {}
+    for row in sorted(told, key=lambda row: told[row].endswith("?")):
+        harm = frozenset((*query_terms(told[row]), *_SELF.findall(told[row].lower())))
+        if not any(harm <= other for other in harms.values()):
+            harms[row] = harm
+    return _fitting({row: len(told[row]) for row in [*harms][:PRECAUTIONS_TOLD]}, room)
 
 
-def _fitting(table: PassageTable, rows: Iterable[int], room: float) -> Rows:
+def _fitting(lengths: Mapping[int, int], room: float) -> Rows:
     """The first of the rows that fit into so many characters, in order; one that does not keeps no other away."""
     fitting: list[int] = []
-    for row in rows:
-        if table.lengths[[row, *fitting]].sum() <= room:
+    for row, length in lengths.items():
+        if length <= room:
             fitting.append(row)
+            room -= length
     return np.array(sorted(fitting), int)
 
 
@@ -551,11 +572,21 @@ def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:
     return RankedRows(rows, ones, {PROBABILITY: ones, signal: ones})
 
 
+def _behind(rows: Rows, signal: str, certain: RankedRows | None) -> RankedRows | None:
+    """Passages that come for certain, before others that do."""
+    if not len(rows):
+        return certain
+    held = _unranked(rows, signal)
+    return held if certain is None else _prepend(held, certain)
+
+
 def _prepend(certain: RankedRows, best: RankedRows) -> RankedRows:
     """Put certain passages before those that answer the question, without duplicates."""
     rest = best.part(~np.isin(best.rows, certain.rows))
     signals = {
-        name: np.concatenate([certain.signals.get(name, np.zeros(len(certain.rows))), values])
-        for name, values in rest.signals.items()
+        name: np.concatenate([one.signals.get(name, np.zeros(len(one.rows))) for one in (certain, rest)])
+        for name in {**certain.signals, **best.signals}
     }
+    if WARNING in signals:  # what answers the question, too, is told whole
+        signals[WARNING][: len(certain.rows)] *= ~np.isin(certain.rows, best.rows)
     return RankedRows(np.concatenate([certain.rows, rest.rows]), np.concatenate([certain.scores, rest.scores]), signals)
