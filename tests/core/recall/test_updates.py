@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from palimpsest.core.archive.chunking import query_terms, terms
 from palimpsest.core.recall.ranking import PassageTable, QueryMatches, RankedRows
 from palimpsest.core.recall.updates import (
@@ -18,6 +19,7 @@ from palimpsest.core.recall.updates import (
     SUBJECT_WEIGHT,
     all_names,
     answered,
+    gives_other_number,
     has_name,
     later_statements,
     likeness,
@@ -25,6 +27,7 @@ from palimpsest.core.recall.updates import (
     next_statement,
     outcome,
     statements,
+    states,
 )
 
 from tests.core.passage_tables import axis, passage_table
@@ -54,9 +57,12 @@ def test_what_the_user_said_later_with_words_of_it_is_found_likest_first() -> No
 
 
 def test_questions_what_others_say_and_what_was_said_before_are_no_update() -> None:
-    assert 2 not in found_later(told(0, 1, 2, 3))
+    assert found_later(told(0, 1, 2, 3)) == [1, 2] and states(told(0, 1, 2, 3), np.array([1, 2])).tolist() == [
+        True,
+        False,
+    ]
     assert 4 not in found_later(told(0, 1, 2, 3))
-    assert found_later(told(0, 1, 2, 3), row=1) == []
+    assert found_later(told(0, 1, 2, 3), row=1) == [2]
 
 
 def test_what_may_not_come_is_no_update() -> None:
@@ -95,6 +101,21 @@ def test_no_more_than_a_few_are_compared() -> None:
     table = passage_table([f"The shop number {at} opened." for at in range(40)], users=range(40))
     rows, _ = later_statements(table, 0, {"shop": np.arange(40)}, {"shop": 1.0}, np.ones(40, np.bool_))
     assert len(rows) == LOOKED_AT
+
+
+@pytest.mark.parametrize(
+    ("later", "gives"),
+    [
+        ("Hartwell now say 16 chairs not 14. New total?", True),
+        ("Is the foam 12 a chair still, for 14 chairs?", False),
+        ("Which 20 screws fit?", False),
+        ("Put 20 a chair into the offer.", True),
+    ],
+)
+def test_an_order_or_a_question_gives_another_number_where_it_stands_beside_the_same_word(
+    later: str, gives: bool
+) -> None:
+    assert gives_other_number("Offer for Hartwell: 14 chairs, foam 12 a chair.", later) is gives
 
 
 def test_texts_share_more_where_their_rare_words_are_the_same() -> None:
@@ -194,4 +215,4 @@ def test_who_tells_something_and_asks_in_the_same_breath_has_told_it() -> None:
     tells = np.array([0.5, 0.6, 0.4, 0.5, 0.5])
     both = replace(told(0, 1, 2), asks=np.array([True, True, True, False, False]), tells=tells)
     assert both.only_asks(np.arange(5)).tolist() == [False, False, True, False, False]
-    assert found_later(both) == [1]
+    assert states(both, np.array(found_later(both))).tolist() == [True, False]

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from palimpsest.core.archive.chunking import names
+from palimpsest.core.archive.chunking import names, query_terms
 from palimpsest.core.recall.ranking import LEAST_TELLING, Bools, Floats, PassageTable, QueryMatches, RankedRows, Rows
 
 # Of `PassageTable.tells`: "Lena left the company" tells little by its form, and "My bike is a Cube Nuroad" not much.
@@ -26,6 +26,7 @@ NAMESAKES = 2  # statements that share a name, behind one
 # Cosine to the question, against what has nothing but the name. Of the 18 needs of second_statements.json as many are
 # reached as without it: 12 while the window slides, 16 after a summary; at .2, 7 and 10.
 LEAST_NAMESAKE_NEARNESS = 0.1
+LEAST_LATER_NEARNESS = 0.25  # ... or to the statement, of what was said later: "Mum moved" is far from "the trip"
 FOLLOWED = 8  # passages to what the user said next: farther on, much lies between
 MOST_STEPS = 64  # passages from a task to what came of it: nine of ten tasks of coding agents take no more
 FOLLOWING_CHARS = 200  # of what the user said next, or of what came of an order: a longer one is a matter of its own
@@ -37,6 +38,7 @@ LEAST_ALIKE = 0.65
 LEAST_ALIKE_RANKED = 0.45  # of one that is among the first itself: the question leads to both
 SUBJECT_TERMS, SUBJECT_WEIGHT = 3, 0.2  # "Parents' evening is on Tuesday" / "They moved parents' evening, it's ..."
 _CALLED = re.compile(r"\b(?:(?:is|are|was) (?:called|named)|heißt|s'appelle|se llama|si chiama) ['\"]?(\w[\w-]+)")
+_WORD = re.compile(r"\d[\d.,]*(?<![.,])|\w[\w'-]*")
 REJECTION = re.compile(  # how a user's message begins that says that what it answers is wrong
     r"(?i)\W*(?:no\b(?!\W+(?:problem|worries|need|thanks?|one|idea|rush|matter|doubt|no)\b)|nope|wrong|incorrect|nein"
     r"|falsch|das stimmt nicht|non|you.re wrong|(?:that|this|it)(?:(?:.?s| is| was)"
@@ -52,28 +54,51 @@ def statements(table: PassageTable, best: RankedRows) -> Rows:
     return np.concatenate([answer, stated])
 
 
+def states(table: PassageTable, rows: Rows) -> Bools:
+    """Which of these rows state something, (n,)."""
+    stated: Bools = ~table.only_asks(rows) & (table.tells[rows] >= LEAST_UPDATING)
+    return stated
+
+
+def gives_other_number(said: str, later: str) -> bool:
+    """Whether a later text has another number of something than a statement, as "16 chairs, not 14. Total?" has."""
+    told = _numbers(said)
+    things = {thing for thing, _ in told}
+    return any(thing in things and (thing, number) not in told for thing, number in _numbers(later))
+
+
+def _numbers(text: str) -> set[tuple[str, str]]:
+    """The terms of words beside numbers, each with the number."""
+    spoken = _WORD.findall(text)
+    numbers = ((word, spoken[max(at - 1, 0) : at + 3]) for at, word in enumerate(spoken) if word[0].isdigit())
+    return {(term, word) for word, beside in numbers for term in query_terms(" ".join(beside)) if term.isalpha()}
+
+
 def later_statements(
     table: PassageTable, row: int, found: Mapping[str, Rows], weights: Mapping[str, float], eligible: Bools
 ) -> tuple[Rows, Floats]:
     """
-    The user's later statements that share words with one, most alike first, and how much they share.
+    The user's later messages that share words with a statement, most alike first, and how much they share.
+
+    Of what only asks or orders as many come, for the numbers in it.
 
     Args:
         found: terms of the statement, with the rows that hold them.
         weights: of its terms, what each tells.
 
     Returns:
-        At most `LOOKED_AT` rows and their cosines to the statement; 0 where one of the two has no vector.
+        At most `LOOKED_AT` rows of each, and their cosines to the statement; 0 where one of the two has no vector.
     """
     rows = union(found.values())
-    is_one = eligible[rows] & table.users[rows] & ~table.only_asks(rows) & (table.tells[rows] >= LEAST_UPDATING)
-    rows = rows[is_one & (rows > row) & (table.fulls[rows] != table.fulls[row])]
+    rows = rows[eligible[rows] & table.users[rows] & (rows > row) & (table.fulls[rows] != table.fulls[row])]
     shared = np.zeros(len(rows))
     for term, holding in found.items():
         shared += weights[term] * np.isin(rows, holding)
     some = np.argsort(-shared, kind="stable")[: LOOKED_AT**2]
     cosines = table.vectors[rows[some]].astype(np.float32) @ table.vectors[row].astype(np.float32)
-    order = np.argsort(-(cosines + shared[some] / max(sum(weights.values()), 1e-9)), kind="stable")[:LOOKED_AT]
+    order = np.argsort(-(cosines + shared[some] / max(sum(weights.values()), 1e-9)), kind="stable")
+    stated = states(table, rows[some][order])
+    order = np.concatenate([order[stated][:LOOKED_AT], order[~stated][:LOOKED_AT]])
     return rows[some][order], cosines[order]
 
 
@@ -105,7 +130,8 @@ def namesakes(
     asked: QueryMatches,
 ) -> Rows:
     """
-    The user's other statements that share a rare name with one, those nearest to the question first.
+    The user's other statements that share a rare name with one, those nearest to the question first; later ones only
+    have to be near the statement.
 
     "Which treats for the dog?" leads to "Our dog is called Bruno", and only from there to what Bruno must not eat.
 
@@ -121,7 +147,9 @@ def namesakes(
     rows = union(rare)
     rows = rows[eligible[rows] & table.users[rows] & ~table.only_asks(rows) & (table.fulls[rows] != table.fulls[row])]
     if asked.cosines is not None:
-        rows = rows[asked.cosines[rows] >= LEAST_NAMESAKE_NEARNESS]
+        cosines = table.vectors[rows].astype(np.float32) @ table.vectors[row].astype(np.float32)
+        is_update = (rows > row) & (cosines >= LEAST_LATER_NEARNESS)
+        rows = rows[is_update | (asked.cosines[rows] >= LEAST_NAMESAKE_NEARNESS)]
     return nearest_first(rows, asked)[:LOOKED_AT]
 
 
