@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from palimpsest.core.recall.known_things import LEAST_NEARNESS, is_about, known_things, told_of
+from palimpsest.core.recall.known_things import (
+    FEW_NAMED,
+    LEAST_NEARNESS,
+    LEAST_NEARNESS_OF_FEW,
+    is_about,
+    known_things,
+    possible_names,
+    told_of,
+)
 from palimpsest.core.recall.ranking import QueryMatches
 from palimpsest.core.recall.updates import MOST_NAMED
 from palimpsest.core.recall.utterance import LONG_CHARS
@@ -150,3 +160,25 @@ def test_a_long_request_brings_along_what_it_speaks_of() -> None:
 def test_who_tells_something_speaks_of_nothing_as_known() -> None:
     assert known_things("What shall my son Tobias play at his violin recital?")
     assert not known_things("My son Tobias has his violin recital on 21 June.")
+
+
+def test_a_word_in_lower_case_may_be_a_name_where_it_is_english_and_tells_something() -> None:
+    assert [word for thing in possible_names("write callum a reference") for word in thing.terms] == [
+        "Write",
+        "Callum",
+        "Reference",
+    ]
+    assert not possible_names("Wann kommt callum mit dem Wagen zu uns?")
+    assert not possible_names("My son tobias has his violin recital on 21 June.")
+
+
+def test_of_a_name_that_few_messages_hold_more_is_near_and_orders_come_too() -> None:
+    (thing,) = known_things("Draft a letter to Moreau.")
+    for holding, least in ((FEW_NAMED, LEAST_NEARNESS_OF_FEW), (FEW_NAMED + 1, LEAST_NEARNESS)):
+        table = replace(
+            passage_table(["Invoice Moreau for 12 pages."] * holding, users=range(holding)), tells=np.zeros(holding)
+        )
+        for cosine, comes in ((least, True), (least - 0.01, False)):
+            asked = QueryMatches(cosines=np.full(holding, cosine), found={}, text="")
+            found = told_of(table, thing, {"moreau": np.arange(holding)}, np.ones(holding, np.bool_), asked)
+            assert bool(len(found)) is comes

@@ -116,3 +116,19 @@ def test_questions_that_anybody_could_ask_do_not_come_back_with_what_was_told() 
     said = dict(enumerate(talk))
     assert without_general(shown, np.arange(len(talk)), said).tolist() == [0, 1, 4, 5, 6, 7, 8, 9]
     assert without_general(shown, np.array([2, 3]), said).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "comes"),
+    [
+        ('translate "my flight leaves on 14 March"', False),
+        ('and how do I say "my luggage is lost"', False),
+        ("What's the capital of Slovenia?", False),
+        ("javascript: sort flights by date", False),
+        ("Translate my flight details.", True),
+        ("How do I say that to my daughter?", True),
+        ("What's the best seat on the flight?", True),
+    ],
+)
+def test_who_asks_for_a_word_a_fact_of_a_country_or_a_line_of_code_gets_no_loss_back(text: str, comes: bool) -> None:
+    assert bool(rows(text, NEAR)) is comes

@@ -161,6 +161,15 @@ def test_what_is_far_from_the_question_shares_a_name_only() -> None:
     assert of_one_name(np.arange(5), nearness=LEAST_NAMESAKE_NEARNESS - 0.01) == [4]
 
 
+def test_what_was_said_later_of_a_name_needs_to_be_near_the_statement_only() -> None:
+    table = passage_table(PETS, users=(0, 1, 4))
+    table.vectors[1] = table.vectors[4] = axis(1)
+    far = QueryMatches(cosines=np.zeros(len(PETS)), found={}, text="What do I buy?")
+    found = {"bruno": np.arange(5)}
+    for row, later in ((1, [4]), (4, []), (0, [])):
+        assert namesakes(table, row, found, {"Bruno": {"bruno"}}, np.ones(5, np.bool_), far).tolist() == later
+
+
 def test_a_name_that_many_passages_hold_leads_nowhere() -> None:
     assert of_one_name(np.resize(np.arange(5), MOST_NAMED)) == [4, 1]
     assert of_one_name(np.resize(np.arange(5), MOST_NAMED + 1)) == []

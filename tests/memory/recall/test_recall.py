@@ -1152,3 +1152,29 @@ async def test_a_sure_wish_is_told_without_a_lasting_word_and_who_asks_for_a_tex
         await recall.recall(ask("Write a notice for the door.", lost, told=(), warned=frozenset(), least_help=1.0), 20)
     )
     assert SIGNED in notice
+
+
+async def test_an_order_with_another_number_of_the_same_thing_comes_with_a_statement(
+    recall: Recall, past: Past
+) -> None:
+    offer = "The offer for the Hartwell hotel is 14 dining chairs at 85 a chair."
+    later = "The Hartwell hotel now wants 16 dining chairs, not 14. New total?"
+    said = await past.say(offer, "Good.", *TALK, later, "1,360.", *(f"The weather is {n}." for n in range(30)))
+    await past.index()
+    await past.mark_users()
+    found = texts(await recall.recall(ask("Which hotel did the offer go to, at 85?", frozenset(said)), 10))
+    assert found[:2] == [offer, later]
+
+
+@pytest.mark.parametrize(
+    ("told", "comes"),
+    [("The new groomer Callum has a driving licence.", True), ("The new groomer callum has a driving licence.", False)],
+)
+async def test_a_name_in_lower_case_is_one_where_a_stored_text_has_its_capital(
+    recall: Recall, past: Past, told: str, comes: bool
+) -> None:
+    said = await past.say(told, "Good.", *TALK)
+    await past.index()
+    await past.mark_users()
+    query = ask("can callum drive the van?", frozenset(said), least_help=1.0)
+    assert (texts(await recall.recall(query, 10)) == [told]) is comes

@@ -14,7 +14,7 @@ from itertools import chain
 
 from palimpsest.core.archive.chunking import names, word_terms
 from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows
-from palimpsest.core.recall.updates import LEAST_UPDATING, LOOKED_AT, MOST_NAMED, nearest_first, union
+from palimpsest.core.recall.updates import LOOKED_AT, MOST_NAMED, nearest_first, states, union
 from palimpsest.core.recall.utterance import (
     ARTICLES,
     ENGLISH,
@@ -31,11 +31,12 @@ from palimpsest.domain.frozen import frozen
 
 TOLD = 2  # statements of one request: what shares a name with them comes behind
 SUBJECT_WORDS = 5  # at the beginning of a statement, that say what it is about: "The client for the rebranding is ..."
-TITLED_WORDS = 3  # ... and whom: "The builder Hallstein ..."
+TITLED_WORDS = 4  # ... and whom: "The builder Hallstein ..."
 LEAST_NAMING = 0.4  # share of the weight of a thing's words: "new" alone names no bike; "bike rattles" has one of two
 # Cosine, where "the" or a name tells. 25 of 25 requests with such a thing (half of things.json) have their statement
 # as near; of 543 of other people, beside 780 messages of the user's, 5 find one, and without it 38.
 LEAST_NEARNESS = 0.28
+FEW_NAMED, LEAST_NEARNESS_OF_FEW = 6, 0.1  # ... of a name that few messages hold: of a common one more is far
 # Whom a text speaks to, behind words that only greet, thank or agree: "Hey Ann, ...", "That sounds great, Ann!"
 _ADDRESSED = re.compile(r"(?:^|[.!?] )([^.!?,\n]{1,40}),? ([^\W\d_a-z]\w+)(?=[.!?,]|$)", re.MULTILINE)
 
@@ -65,6 +66,15 @@ def known_things(text: str) -> list[Thing]:
     ]
 
 
+def possible_names(text: str) -> list[Thing]:
+    """The words of a short English request that may be names in lower case: they are if a stored text says so."""
+    if is_telling(text) or len(text) > LONG_CHARS or language(text) != ENGLISH:
+        return []
+    said = (word for word in spoken_words(text) if word.isalpha() and word.islower())
+    may_name = (word for word in dict.fromkeys(said) if not read_utterance(word).function_share)
+    return [Thing({word.capitalize(): _terms([word], ENGLISH)}, False, True) for word in may_name]
+
+
 def addressed(text: str) -> set[str]:
     """The names that a text calls somebody by: it speaks to them, and mostly not of them."""
     return {name for opening, name in _ADDRESSED.findall(text) if _greets(opening)}
@@ -77,16 +87,17 @@ def _greets(opening: str) -> bool:
 
 
 def told_of(table: PassageTable, thing: Thing, found: Mapping[str, Rows], eligible: Bools, asked: QueryMatches) -> Rows:
-    """The user's statements that hold a word of a thing, the nearest to the request first; none of a common word."""
+    """What the user said with a word of a thing, of names orders, too, nearest first; nothing of a common word."""
     rows: list[Rows] = []
     for terms in thing.terms.values():
         holding = union(found[term] for term in terms if term in found)
-        told = table.users[holding] & ~table.only_asks(holding) & (table.tells[holding] >= LEAST_UPDATING)
+        told = table.users[holding] & (thing.is_name | states(table, holding))
         is_rare = (len(holding) if thing.is_name else told.sum()) <= MOST_NAMED  # all speak of Python and of Norway
         rows += [holding[told & eligible[holding]]] if is_rare else []
     named = union(rows)
     if not thing.is_own and asked.cosines is not None:
-        named = named[asked.cosines[named] >= LEAST_NEARNESS]
+        is_rare = thing.is_name and len(named) <= FEW_NAMED
+        named = named[asked.cosines[named] >= (LEAST_NEARNESS_OF_FEW if is_rare else LEAST_NEARNESS)]
     return nearest_first(named, asked)[:LOOKED_AT]
 
 

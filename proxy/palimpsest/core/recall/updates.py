@@ -195,7 +195,7 @@ def next_statement(table: PassageTable, row: int, eligible: Bools, asked: QueryM
     "The vet put him on tablets" follows "Our dog is called Bruno", and neither names him nor calls him a dog.
     """
     at = next_said(table, row)
-    tells = at >= 0 and eligible[at] and not table.only_asks(np.array([at])) and table.tells[at] >= LEAST_UPDATING
+    tells = at >= 0 and eligible[at] and states(table, np.array([at]))
     is_near = asked.cosines is None or asked.cosines[at] >= LEAST_NAMESAKE_NEARNESS
     return [at] if tells and is_near and table.lengths[at] <= FOLLOWING_CHARS else []
 

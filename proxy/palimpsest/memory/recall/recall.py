@@ -51,7 +51,7 @@ from palimpsest.core.recall.ranking import (
 )
 from palimpsest.core.recall.relevance import Relevance, relevance, term_weight
 from palimpsest.core.recall.small_loss import small_loss, without_general
-from palimpsest.core.recall.updates import nearest_first
+from palimpsest.core.recall.updates import STATEMENTS, nearest_first
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.core.recall.wishes import is_sure_wish
 from palimpsest.core.work.rules import rules
@@ -365,7 +365,7 @@ class Recall:
         rows = best.rows if certain is None else np.concatenate([certain.rows, best.rows])
         texts.of(table.ids[rows].tolist())  # all that are going to be asked for, at once
         best = with_related(ask, scope, texts, table, best, eligible, asked)
-        return reason, best if certain is None else _prepend(certain, best), judged.helps
+        return reason, best if certain is None else _prepend(certain, best, STATEMENTS), judged.helps
 
     def _ranked(
         self, table: PassageTable, asked: QueryMatches, eligible: Bools, limit: int
@@ -580,13 +580,13 @@ def _behind(rows: Rows, signal: str, certain: RankedRows | None) -> RankedRows |
     return held if certain is None else _prepend(held, certain)
 
 
-def _prepend(certain: RankedRows, best: RankedRows) -> RankedRows:
+def _prepend(certain: RankedRows, best: RankedRows, answers: int | None = None) -> RankedRows:
     """Put certain passages before those that answer the question, without duplicates."""
     rest = best.part(~np.isin(best.rows, certain.rows))
     signals = {
         name: np.concatenate([one.signals.get(name, np.zeros(len(one.rows))) for one in (certain, rest)])
         for name in {**certain.signals, **best.signals}
     }
-    if WARNING in signals:  # what answers the question, too, is told whole
-        signals[WARNING][: len(certain.rows)] *= ~np.isin(certain.rows, best.rows)
+    if WARNING in signals:  # what comes for its own sake, too, is told whole: all, or the first that answer
+        signals[WARNING][: len(certain.rows)] *= ~np.isin(certain.rows, best.rows[:answers])
     return RankedRows(np.concatenate([certain.rows, rest.rows]), np.concatenate([certain.scores, rest.scores]), signals)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import numpy as np
 
-from palimpsest.core.archive.chunking import query_terms, word_terms
+from palimpsest.core.archive.chunking import names, query_terms, word_terms
 from palimpsest.core.recall import updates
-from palimpsest.core.recall.known_things import TOLD, is_about, known_things, told_of
+from palimpsest.core.recall.known_things import TOLD, is_about, known_things, possible_names, told_of
 from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, QueryMatches, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.utterance import language
@@ -80,19 +81,21 @@ def told_of_known_things(
     ask: Ask, scope: Scope, texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches
 ) -> Rows:
     """The user's statements about what a request speaks of as known, the nearest to the request first."""
-    things = known_things(asked.text)
+    known, possible = known_things(asked.text), possible_names(asked.text)
+    things = [*known, *possible]
     unasked = {term for thing in things for terms in thing.terms.values() for term in terms} - {*asked.found}
     found = {**asked.found, **find(ask, scope, table, [*unasked.difference(asked.absent)]).rows}
     told = [told_of(table, thing, found, eligible, asked) for thing in things]
     read = texts_of(texts, table, updates.union(told))
     weights = {term: term_weight(len(rows), len(table)) for term, rows in found.items()}
     rare = {term for term, rows in found.items() if len(rows) <= updates.MOST_NAMED}
-    about = {
-        row
-        for thing, rows in zip(things, told, strict=True)
-        for row in rows.tolist()
-        if row in read and is_about(read[row], thing, weights, rare)
-    }
+    about: set[int] = set()
+    for thing, rows in zip(things, told, strict=True):
+        said = {row: read[row] for row in rows.tolist() if row in read}
+        stating = {*rows[updates.states(table, rows)].tolist()}
+        if thing not in possible or any(thing.terms.keys() & names(text) for text in said.values()):
+            tell = {row: text for row, text in said.items() if row in stating or re.search(r"\d", text)}
+            about |= {row for row, text in tell.items() if is_about(text, thing, weights, rare)}
     return updates.nearest_first(np.array(sorted(about), np.int64), asked)[:TOLD]
 
 
