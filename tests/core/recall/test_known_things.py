@@ -11,6 +11,7 @@ from palimpsest.core.recall.known_things import (
     LEAST_NEARNESS,
     LEAST_NEARNESS_OF_FEW,
     is_about,
+    is_name,
     known_things,
     possible_names,
     told_of,
@@ -170,6 +171,22 @@ def test_a_word_in_lower_case_may_be_a_name_where_it_is_english_and_tells_someth
     ]
     assert not possible_names("Wann kommt callum mit dem Wagen zu uns?")
     assert not possible_names("My son tobias has his violin recital on 21 June.")
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (["We have one employee, Callum.", "What does callum bring?"], True),
+        (["Callum quits in July."], False),
+        (["An offer for Grand Hotel, please.", "Which hotel job?", "The hotel called."], False),
+    ],
+    ids=["inside a sentence", "at its beginning", "seldom"],
+)
+def test_a_word_is_a_name_where_half_of_the_texts_have_its_capital_one_inside_a_sentence(
+    told: list[str], expected: bool
+) -> None:
+    (thing,) = possible_names("callum") if "allum" in told[0] else possible_names("hotel")
+    assert is_name(thing, told) is expected
 
 
 def test_of_a_name_that_few_messages_hold_more_is_near_and_orders_come_too() -> None:

@@ -161,7 +161,7 @@ def diagnose(
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
         # In a full window rules would come again every few messages.
         told=None if lineage.window_full else (*(one.text for one in chat.messages if one.role == "user"), *told),
-        warned=_told_lately(lineage.head) if lineage.window_full else frozenset(),
+        warned=_told_lately(lineage.head) if lineage.head and lineage.window_full else frozenset(),
         whole_chars=demand.whole_chars,
         account_chars=min(ACCOUNT_CHARS, budget.chars // 2) if restores else 0,
         seen=_visible_texts(chat, told),
@@ -222,11 +222,9 @@ def answering(budget: Budget, demand: Demand) -> Budget:
     return replace(budget, passage_chars=min(budget.passage_chars, ANSWER_CHARS), least_worth=demand.least_worth)
 
 
-def _told_lately(head: Head | None) -> frozenset[int]:
+def _told_lately(head: Head) -> frozenset[int]:
     """The occurrences that blocks quoted within the last messages, though they may have slid out of the window."""
-    if head is None:
-        return frozenset()
-    first = sorted({*head.lost, *head.occurrences})[-WARNED_MESSAGES:][0]
+    (first, *_) = sorted({*head.lost, *head.occurrences})[-WARNED_MESSAGES:]
     return frozenset(at for one in head.blocks if one.occurrence >= first for at in one.block.occurrences)
 
 

@@ -14,7 +14,7 @@ from itertools import chain
 
 from palimpsest.core.archive.chunking import names, word_terms
 from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows
-from palimpsest.core.recall.updates import LOOKED_AT, MOST_NAMED, nearest_first, states, union
+from palimpsest.core.recall.updates import LOOKED_AT, MOST_NAMED, has_name, nearest_first, states, union
 from palimpsest.core.recall.utterance import (
     ARTICLES,
     ENGLISH,
@@ -73,6 +73,12 @@ def possible_names(text: str) -> list[Thing]:
     said = (word for word in spoken_words(text) if word.isalpha() and word.islower())
     may_name = (word for word in dict.fromkeys(said) if not read_utterance(word).function_share)
     return [Thing({word.capitalize(): _terms([word], ENGLISH)}, False, True) for word in may_name]
+
+
+def is_name(thing: Thing, told: Collection[str]) -> bool:
+    """Whether one of these texts has a word with a capital inside a sentence, and half of them with one at all."""
+    capitals = sum(has_name(text, thing.terms) for text in told)
+    return 2 * capitals >= len(told) and any(not thing.terms.keys().isdisjoint(names(text)) for text in told)
 
 
 def addressed(text: str) -> set[str]:

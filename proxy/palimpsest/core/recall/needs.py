@@ -16,12 +16,12 @@ from itertools import chain
 import numpy as np
 
 from palimpsest.core.recall.precautions import concerns_food, concerns_health, is_dislike
-from palimpsest.core.recall.ranking import Floats
+from palimpsest.core.recall.ranking import Bools, Floats
 
 PRECAUTIONS_TOLD = 3  # of one request, the nearest to it
-LEAST_NEARNESS = 0.05  # cosine of a precaution to the request: of 110 that are needed 9 are below
-# In a full window, where what was told slides out and would come again: without these, four topics more of 78 got some.
-SURE_NEARNESS, SURE_MARGIN = 0.2, 0.05
+# Cosine of a precaution to the request: of 110 that are needed 9 are below. In a full window what was told slides out
+# and would come again: there it has to be nearer, and the request liker, else four topics more of 78 got some.
+LEAST_NEARNESS, SURE_NEARNESS, SURE_MARGIN = 0.05, 0.2, 0.05
 NEAREST = 3  # of the examples, whose mean cosine is the likeness of a request
 
 
@@ -73,17 +73,21 @@ LEAST_LIKENESS = {Need.FOOD: 0.36, Need.HEALTH: 0.3, Need.TEXT: 0.3}
 LEAST_OF_FOOD = 0.25  # of dislikes: those of food have .37 to .55, others .06 to .20
 
 
-def needs_of(text: str, question: Floats, examples: Floats, margin: float = 0.0) -> dict[Need, Floats]:
+def needs_of(text: str, question: Floats, examples: Floats, *, is_full: bool = False) -> dict[Need, Floats]:
     """
     What a request may need, with the vectors of its examples.
 
     Args:
         question: the unit vector of its text, (d,).
         examples: the unit vectors of `EXAMPLES`, (n, d).
-        margin: by which it has to be more like them than else.
+        is_full: whether it comes from a full window, and has to be surer.
     """
     by_need = zip(Need, np.split(examples, np.cumsum([*map(len, _BY_NEED)])[:-1]), strict=True)
-    found = {need: each for need, each in by_need if _likeness(question, each) >= LEAST_LIKENESS[need] + margin}
+    found = {
+        need: each
+        for need, each in by_need
+        if _likeness(question, each) >= LEAST_LIKENESS[need] + SURE_MARGIN * is_full
+    }
     return {need: each for need, each in found.items() if need is not Need.TEXT or not _ASKS_FACT.match(text)}
 
 
@@ -93,6 +97,12 @@ def concerns(precaution: str, meaning: Floats, needs: Mapping[Need, Floats]) -> 
         return True
     of_food = Need.FOOD in needs and concerns_food(precaution)
     return of_food and (not is_dislike(precaution) or _likeness(meaning, needs[Need.FOOD]) >= LEAST_OF_FOOD)
+
+
+def is_near(cosines: Floats, *, is_full: bool) -> Bools:
+    """Which precautions are near enough to the request, by their cosines to it, (n,)."""
+    near: Bools = cosines >= (SURE_NEARNESS if is_full else LEAST_NEARNESS)
+    return near
 
 
 def _likeness(one: Floats, examples: Floats) -> float:

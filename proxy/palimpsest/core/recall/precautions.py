@@ -30,10 +30,7 @@ _OF_HEALTH = (
     r"|oxetine|traline|mycin|cillin|azepam|statin|tretinoin|afil|formin|gliptin)"
     r"|(?:takes?|taking|on|tablets?|medicines?|medication|meds):? (?:\w+ ){1,3}\d[\d.,]* ?(?:mg|mcg|\xb5g|iu)"
 )
-_NOT = (
-    r"(?:don'?t|doesn'?t|do not|does not|can'?t|cannot|won'?t|never|not|no longer|haven'?t|hasn'?t|stopped|quit"
-    r"|gave up|only)"
-)
+_NOT = r"(?:(?:do|does|ca|wo|have|has)n'?t|(?:do |does )?not|cannot|never|no longer|stopped|quit|gave up|only)"
 _DIETS = (
     r"vegans?|vegetarian|veggie|pescatarian|keto|paleo|fodmap|low.(?:carb|salt|fat|sugar|sodium|fodmap)|diet|halal"
     r"|kosher|muslims?|jewish|hindus?|jains?|mormons?|adventists?|ramadan|(?:for|during|observe|orthodox) lent"

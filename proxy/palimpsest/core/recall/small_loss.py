@@ -32,11 +32,11 @@ LONG_TALK_MARGIN = 0.07  # where more was lost than what is given: the talk is a
 
 # Requests that anybody could make, of a word, a country or a line of code.
 _GENERAL = re.compile(
-    r"(?:and |please )*(?:(?:translate|spell|define|convert)\b|how (?:do|would|can) (?:i|you|we) (?:say|spell)\b"
+    r"\s*(?!.*\b(?:my|mine|ours?|me|us)\b)(?:and |please )*(?:(?:translate|spell|define|convert)\b"
+    r"|how (?:do|would|can) (?:i|you|we) (?:say|spell)\b|what does *\w* *mean\b"
     r"|what(?:'s| is| was) the (?:capital|plural|past tense|population|distance|difference between)\b"
-    r"|what does *\w* *mean\b|(?:regex|bash|python|sql|javascript|css|excel)\b)"
+    r"|(?:regex|bash|python|sql|javascript|css|excel)\b)"
 )
-_OWN = re.compile(r"\b(?:my|mine|our|ours|me|us)\b")
 _QUOTED = re.compile(r"[\"\u201c\u00ab][^\"\u201d\u00bb]*[\"\u201d\u00bb]")
 
 
@@ -80,11 +80,6 @@ def without_general(table: PassageTable, rows: Rows, said: Mapping[int, str]) ->
     return np.array(kept, np.int64)
 
 
-def _is_general(request: str) -> bool:
-    plain = _QUOTED.sub("", request.lower()).strip()
-    return bool(_GENERAL.match(plain)) and not _OWN.search(plain)
-
-
 def _is_due(table: PassageTable, lost: Bools, untold: Bools) -> bool:
     """Whether something is untold that cannot wait for the next block: all of it, or a statement of the user's."""
     told = lost & ~untold
@@ -101,7 +96,7 @@ def concerns(table: PassageTable, lost: Bools, asked: QueryMatches, margin: floa
         margin: that it has to be nearer.
     """
     said = read_utterance(asked.text)
-    if said.is_small_talk or is_telling(asked.text) or _is_general(asked.text):
+    if said.is_small_talk or is_telling(asked.text) or _GENERAL.match(_QUOTED.sub("", asked.text.lower())):
         return False
     is_own = said.own > 0
     if asked.cosines is None:

@@ -19,17 +19,7 @@ import numpy as np
 import structlog
 
 from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
-from palimpsest.core.recall.needs import (
-    EXAMPLES,
-    LEAST_NEARNESS,
-    PRECAUTIONS_TOLD,
-    SURE_MARGIN,
-    SURE_NEARNESS,
-    Need,
-    concerns,
-    is_about_form,
-    needs_of,
-)
+from palimpsest.core.recall.needs import EXAMPLES, PRECAUTIONS_TOLD, Need, concerns, is_about_form, is_near, needs_of
 from palimpsest.core.recall.precautions import warning
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
@@ -196,7 +186,7 @@ class Recall:
             await self._fresh.provide(query.tenant, scope, newest_first.tolist())
         needs: Needs = {}
         if vectors is not None and query.warned is not None and (eligible & (table.warns | table.wishes)).any():
-            needs = await self._needs(query.text, vectors[0], SURE_MARGIN if query.told is None else 0.0)
+            needs = await self._needs(query.text, vectors[0], is_full=query.told is None)
         unindexed, eligible_count = int((eligible & ~table.embedded).sum()), int(eligible.sum())
 
         def choose(ask: Ask) -> Recalled:
@@ -387,7 +377,7 @@ class Recall:
             return None
         return keys.boost(ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock())
 
-    async def _needs(self, text: str, question: Floats, margin: float) -> Needs:
+    async def _needs(self, text: str, question: Floats, *, is_full: bool) -> Needs:
         """What the request may need; nothing until the examples are embedded, which begins with the first request."""
         if self._examples is None:
             self._examples = asyncio.create_task(self._embed_examples())
@@ -397,7 +387,7 @@ class Recall:
         if self._examples.cancelled() or self._examples.exception() is not None:
             self._examples = None
             return {}
-        return needs_of(text, question, self._examples.result(), margin)
+        return needs_of(text, question, self._examples.result(), is_full=is_full)
 
     async def _embed_examples(self) -> Vectors:
         """Vectors of the examples of needs, a few at a time: questions of other requests come between."""
@@ -522,8 +512,8 @@ def _precautions(
     warns = np.flatnonzero(table.warns & _of_user(table, query, asked))
     room = STANDING_CHARS - table.lengths[warns[eligibility.among(table.occurrences[warns], query.excluded)]].sum()
     is_due = eligible[warns] & ~eligibility.among(table.occurrences[warns], query.warned)
-    least = SURE_NEARNESS if query.told is None else LEAST_NEARNESS
-    near = nearest_first(warns[is_due & (asked.cosines[warns] >= least)], asked)[:MOST_STANDING]
+    is_due &= is_near(asked.cosines[warns], is_full=query.told is None)
+    near = nearest_first(warns[is_due], asked)[:MOST_STANDING]
     said = texts_of(texts, table, near)
     told = {row: text[slice(*warning(text))] for row, text in said.items() if concerns(text, table.vectors[row], needs)}
     harms: dict[int, frozenset[str]] = {}

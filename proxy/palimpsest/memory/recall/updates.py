@@ -8,9 +8,9 @@ from itertools import chain
 
 import numpy as np
 
-from palimpsest.core.archive.chunking import names, query_terms, word_terms
+from palimpsest.core.archive.chunking import query_terms, word_terms
 from palimpsest.core.recall import updates
-from palimpsest.core.recall.known_things import TOLD, is_about, known_things, possible_names, told_of
+from palimpsest.core.recall.known_things import TOLD, is_about, is_name, known_things, possible_names, told_of
 from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, QueryMatches, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.utterance import language
@@ -93,7 +93,7 @@ def told_of_known_things(
     for thing, rows in zip(things, told, strict=True):
         said = {row: read[row] for row in rows.tolist() if row in read}
         stating = {*rows[updates.states(table, rows)].tolist()}
-        if thing not in possible or any(thing.terms.keys() & names(text) for text in said.values()):
+        if thing not in possible or is_name(thing, said.values()):
             tell = {row: text for row, text in said.items() if row in stating or re.search(r"\d", text)}
             about |= {row for row, text in tell.items() if is_about(text, thing, weights, rare)}
     return updates.nearest_first(np.array(sorted(about), np.int64), asked)[:TOLD]
