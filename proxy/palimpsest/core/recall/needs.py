@@ -16,12 +16,12 @@ from itertools import chain
 import numpy as np
 
 from palimpsest.core.recall.precautions import concerns_food, concerns_health, is_dislike
-from palimpsest.core.recall.ranking import Bools, Floats
+from palimpsest.core.recall.ranking import Floats
 
 PRECAUTIONS_TOLD = 3  # of one request, the nearest to it
-# Cosine of a precaution to the request: of 110 that are needed 9 are below. In a full window what was told slides out
-# and would come again: there it has to be nearer, and the request liker, else four topics more of 78 got some.
-LEAST_NEARNESS, SURE_NEARNESS, SURE_MARGIN = 0.05, 0.2, 0.05
+# Cosine of a precaution to the request, by whether the window is full: of 110 that are needed 9 are below.
+LEAST_NEAR = {False: 0.05, True: 0.2}
+FULL_MARGIN = 0.05  # ... of the request's likeness: what slid out would come again, to 4 more of 78 topics
 NEAREST = 3  # of the examples, whose mean cosine is the likeness of a request
 
 
@@ -63,9 +63,7 @@ _FORM = re.compile(
 )
 _BY_NEED = [need.value.split(" | ") for need in Need]
 # A single question after who, when or how many asks for no text, however near to one it is.
-_ASKS_FACT = re.compile(
-    r"(?i)\W*(?:who|where|which|when(?! (?:you|i|we)\b)|how (?:many|much|far|long|old))\b[^.!?\n]*\W*$"
-)
+_ASKS_FACT = re.compile(r"(?i)\W*(?:who|where|which|when(?! you| i\b| we\b)|how (?:many|much|far|long))\b[^.!?\n]*\W*$")
 EXAMPLES = (*chain.from_iterable(_BY_NEED),)
 # Cosines of MiniLM. Of requests with such a need, by an author who knew no example, these find 29 of 30 about food,
 # 12 of 20 about health and 11 of 25 for a text, and something in 2 of 100 that need nothing.
@@ -80,15 +78,13 @@ def needs_of(text: str, question: Floats, examples: Floats, *, is_full: bool = F
     Args:
         question: the unit vector of its text, (d,).
         examples: the unit vectors of `EXAMPLES`, (n, d).
-        is_full: whether it comes from a full window, and has to be surer.
+        is_full: whether the window is, and the need has to be surer.
     """
     by_need = zip(Need, np.split(examples, np.cumsum([*map(len, _BY_NEED)])[:-1]), strict=True)
-    found = {
-        need: each
-        for need, each in by_need
-        if _likeness(question, each) >= LEAST_LIKENESS[need] + SURE_MARGIN * is_full
-    }
-    return {need: each for need, each in found.items() if need is not Need.TEXT or not _ASKS_FACT.match(text)}
+    least = {need: at + FULL_MARGIN * is_full for need, at in LEAST_LIKENESS.items()}
+    if _ASKS_FACT.match(text):
+        least[Need.TEXT] = np.inf
+    return {need: each for need, each in by_need if _likeness(question, each) >= least[need]}
 
 
 def concerns(precaution: str, meaning: Floats, needs: Mapping[Need, Floats]) -> bool:
@@ -97,12 +93,6 @@ def concerns(precaution: str, meaning: Floats, needs: Mapping[Need, Floats]) -> 
         return True
     of_food = Need.FOOD in needs and concerns_food(precaution)
     return of_food and (not is_dislike(precaution) or _likeness(meaning, needs[Need.FOOD]) >= LEAST_OF_FOOD)
-
-
-def is_near(cosines: Floats, *, is_full: bool) -> Bools:
-    """Which precautions are near enough to the request, by their cosines to it, (n,)."""
-    near: Bools = cosines >= (SURE_NEARNESS if is_full else LEAST_NEARNESS)
-    return near
 
 
 def _likeness(one: Floats, examples: Floats) -> float:

@@ -69,9 +69,7 @@ def warning(precaution: str) -> tuple[int, int]:
     """Where the sentences of a precaution that warn begin and end; of those that ask only where no other warns."""
     said = [(found.start(), found.end(), _plain(found[0])) for found in _SENTENCE.finditer(precaution)]
     warns = [at for at, (_, _, one) in enumerate(said) if _FOOD.search(one) or _HEALTH.search(one)]
-    warns = [at for at in warns if not said[at][2].endswith("?")] or warns
-    if not warns:
-        return 0, len(precaution)
+    warns = [at for at in warns if not said[at][2].endswith("?")] or warns or [*range(len(said))]
     first = warns[0]
     while first and _REFERS.match(said[first][2]):
         first -= 1

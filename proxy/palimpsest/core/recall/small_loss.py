@@ -32,12 +32,11 @@ LONG_TALK_MARGIN = 0.07  # where more was lost than what is given: the talk is a
 
 # Requests that anybody could make, of a word, a country or a line of code.
 _GENERAL = re.compile(
-    r"\s*(?!.*\b(?:my|mine|ours?|me|us)\b)(?:and |please )*(?:(?:translate|spell|define|convert)\b"
-    r"|how (?:do|would|can) (?:i|you|we) (?:say|spell)\b|what does *\w* *mean\b"
+    r"\W*(?![^\"\u201c\u00ab]*\b(?:my|mine|ours?|me|us)\b)(?:and |please )*(?:(?:translate|spell|define|convert)\b"
+    r"|how (?:do|would|can) (?:i|you|we) (?:say|spell)\b|what does \W?[\w ]{1,30}\W? mean\b"
     r"|what(?:'s| is| was) the (?:capital|plural|past tense|population|distance|difference between)\b"
     r"|(?:regex|bash|python|sql|javascript|css|excel)\b)"
 )
-_QUOTED = re.compile(r"[\"\u201c\u00ab][^\"\u201d\u00bb]*[\"\u201d\u00bb]")
 
 
 def small_loss(table: PassageTable, lost: Bools, untold: Bools, asked: QueryMatches, most_chars: int) -> Rows:
@@ -96,7 +95,7 @@ def concerns(table: PassageTable, lost: Bools, asked: QueryMatches, margin: floa
         margin: that it has to be nearer.
     """
     said = read_utterance(asked.text)
-    if said.is_small_talk or is_telling(asked.text) or _GENERAL.match(_QUOTED.sub("", asked.text.lower())):
+    if said.is_small_talk or is_telling(asked.text) or _GENERAL.match(asked.text.lower()):
         return False
     is_own = said.own > 0
     if asked.cosines is None:

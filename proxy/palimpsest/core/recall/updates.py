@@ -56,8 +56,7 @@ def statements(table: PassageTable, best: RankedRows) -> Rows:
 
 def states(table: PassageTable, rows: Rows) -> Bools:
     """Which of these rows state something, (n,)."""
-    stated: Bools = ~table.only_asks(rows) & (table.tells[rows] >= LEAST_UPDATING)
-    return stated
+    return np.logical_and(~table.only_asks(rows), table.tells[rows] >= LEAST_UPDATING)
 
 
 def gives_other_number(said: str, later: str) -> bool:
@@ -78,9 +77,7 @@ def later_statements(
     table: PassageTable, row: int, found: Mapping[str, Rows], weights: Mapping[str, float], eligible: Bools
 ) -> tuple[Rows, Floats]:
     """
-    The user's later messages that share words with a statement, most alike first, and how much they share.
-
-    Of what only asks or orders as many come, for the numbers in it.
+    The user's later statements that share words with one, most alike first, behind them other messages, and how much.
 
     Args:
         found: terms of the statement, with the rows that hold them.
@@ -130,8 +127,7 @@ def namesakes(
     asked: QueryMatches,
 ) -> Rows:
     """
-    The user's other statements that share a rare name with one, those nearest to the question first; later ones only
-    have to be near the statement.
+    The user's other statements that share a rare name with one, nearest to the question first, or later and like it.
 
     "Which treats for the dog?" leads to "Our dog is called Bruno", and only from there to what Bruno must not eat.
 

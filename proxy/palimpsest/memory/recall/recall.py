@@ -19,7 +19,7 @@ import numpy as np
 import structlog
 
 from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
-from palimpsest.core.recall.needs import EXAMPLES, PRECAUTIONS_TOLD, Need, concerns, is_about_form, is_near, needs_of
+from palimpsest.core.recall.needs import EXAMPLES, LEAST_NEAR, PRECAUTIONS_TOLD, Need, concerns, is_about_form, needs_of
 from palimpsest.core.recall.precautions import warning
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
@@ -498,8 +498,8 @@ def _standing(
         for row in one.occurrences
     }
     rows |= {row for row in of_form | sure if not rules([(row, said[row])], "")}  # none that a later one could replace
-    near = np.zeros(len(table)) if asked.cosines is None else asked.cosines
-    order = sorted(rows, key=lambda row: (row in of_form, near[row] * (row in of_form), is_own[row], row), reverse=True)
+    first = nearest_first(np.array(sorted(rows & of_form), np.int64), asked).tolist()
+    order = [*first, *sorted(rows - of_form, key=lambda row: (is_own[row], row), reverse=True)]
     return _fitting({row: int(table.lengths[row]) for row in order}, room)
 
 
@@ -512,9 +512,8 @@ def _precautions(
     warns = np.flatnonzero(table.warns & _of_user(table, query, asked))
     room = STANDING_CHARS - table.lengths[warns[eligibility.among(table.occurrences[warns], query.excluded)]].sum()
     is_due = eligible[warns] & ~eligibility.among(table.occurrences[warns], query.warned)
-    is_due &= is_near(asked.cosines[warns], is_full=query.told is None)
-    near = nearest_first(warns[is_due], asked)[:MOST_STANDING]
-    said = texts_of(texts, table, near)
+    is_due &= asked.cosines[warns] >= LEAST_NEAR[query.told is None]
+    said = texts_of(texts, table, nearest_first(warns[is_due], asked)[:MOST_STANDING])
     told = {row: text[slice(*warning(text))] for row, text in said.items() if concerns(text, table.vectors[row], needs)}
     harms: dict[int, frozenset[str]] = {}
     for row in sorted(told, key=lambda row: told[row].endswith("?")):

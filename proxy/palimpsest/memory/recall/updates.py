@@ -81,21 +81,21 @@ def told_of_known_things(
     ask: Ask, scope: Scope, texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches
 ) -> Rows:
     """The user's statements about what a request speaks of as known, the nearest to the request first."""
-    known, possible = known_things(asked.text), possible_names(asked.text)
-    things = [*known, *possible]
+    known = known_things(asked.text)
+    things = [*known, *possible_names(asked.text)]
     unasked = {term for thing in things for terms in thing.terms.values() for term in terms} - {*asked.found}
     found = {**asked.found, **find(ask, scope, table, [*unasked.difference(asked.absent)]).rows}
     told = [told_of(table, thing, found, eligible, asked) for thing in things]
     read = texts_of(texts, table, updates.union(told))
     weights = {term: term_weight(len(rows), len(table)) for term, rows in found.items()}
     rare = {term for term, rows in found.items() if len(rows) <= updates.MOST_NAMED}
-    about: set[int] = set()
-    for thing, rows in zip(things, told, strict=True):
-        said = {row: read[row] for row in rows.tolist() if row in read}
-        stating = {*rows[updates.states(table, rows)].tolist()}
-        if thing not in possible or is_name(thing, said.values()):
-            tell = {row: text for row, text in said.items() if row in stating or re.search(r"\d", text)}
-            about |= {row for row, text in tell.items() if is_about(text, thing, weights, rare)}
+    about = {
+        row
+        for thing, rows in zip(things, told, strict=True)
+        if thing in known or is_name(thing, [read[row] for row in rows.tolist() if row in read])
+        for row, states in zip(rows.tolist(), updates.states(table, rows), strict=True)
+        if row in read and (states or re.search(r"\d", read[row])) and is_about(read[row], thing, weights, rare)
+    }
     return updates.nearest_first(np.array(sorted(about), np.int64), asked)[:TOLD]
 
 
