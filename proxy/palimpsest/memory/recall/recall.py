@@ -321,12 +321,12 @@ class Recall:
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
         if query.told is not None:
-            certain = _behind(_standing(texts, table, query, asked, may_come, needs), "wish", certain)
-        certain = _behind(_precautions(texts, table, query, asked, eligible, needs), WARNING, certain)
+            certain = _prepend(_unranked(_standing(texts, table, query, asked, may_come, needs), "wish"), certain)
+        warned = _precautions(texts, table, query, asked, eligible, needs)
+        certain = _prepend(_unranked(warned, WARNING), certain)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
         whole = without_general(table, whole, texts_of(texts, table, whole))
-        if len(whole):
-            certain = _unranked(whole) if certain is None else _prepend(certain, _unranked(whole))
+        certain = _prepend(certain, _unranked(whole))
         helps = 0.0 if judged is None else judged.helps
         reason = f"helps with a probability of {helps:.2f}; {query.least_help:.2f} is required"
         if judged is None:
@@ -337,8 +337,8 @@ class Recall:
             if len(known):
                 reason += "; what the user told of a thing that the request speaks of as known comes"
                 told = with_related(ask, scope, texts, table, _unranked(known, "known"), eligible, asked)
-                certain = told if certain is None else _prepend(certain, told)
-            return reason, certain, helps
+                certain = _prepend(certain, told)
+            return reason, certain if len(certain.rows) else None, helps
         passages, boosted = judged.passages, self._boosted(ask, scope, table, asked, vectors)
         if boosted is not None:  # keys choose among passages; whether any help at all is said by their own texts
             nearer, rejudged = self._ranked(table, with_boost(asked, boosted[0]), eligible, limit)
@@ -352,10 +352,9 @@ class Recall:
         best = diversified(best, table.vectors, self._recipe_now.mmr_lambda).part(slice(limit))
         if boosted is not None and (keys := self._keys()) is not None:
             keys.note(boosted[1], best.rows)
-        rows = best.rows if certain is None else np.concatenate([certain.rows, best.rows])
-        texts.of(table.ids[rows].tolist())  # all that are going to be asked for, at once
+        texts.of(table.ids[np.concatenate([certain.rows, best.rows])].tolist())  # all that are going to be asked for
         best = with_related(ask, scope, texts, table, best, eligible, asked)
-        return reason, best if certain is None else _prepend(certain, best, STATEMENTS), judged.helps
+        return reason, _prepend(certain, best, STATEMENTS), judged.helps
 
     def _ranked(
         self, table: PassageTable, asked: QueryMatches, eligible: Bools, limit: int
@@ -453,13 +452,9 @@ def _memories(texts: PassageTexts, follows: Mapping[int, int]) -> dict[int, Memo
     }
 
 
-def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: int) -> RankedRows | None:
-    """The user's lasting wishes, those nearest to the question first, the newer of equals; None: none is near."""
-    if not count:
-        return None
-    rows = np.flatnonzero(table.wishes & eligible & _near(asked, eligible))[::-1]
-    if not len(rows):
-        return None
+def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: int) -> RankedRows:
+    """The user's lasting wishes that are near to the question, the nearest first, the newer of equals."""
+    rows = np.flatnonzero(table.wishes & eligible & _near(asked, eligible))[::-1] if count else table.ids[:0]
     near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
     order = np.argsort(-near, kind="stable")[:count]
     return RankedRows(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
@@ -561,16 +556,10 @@ def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:
     return RankedRows(rows, ones, {PROBABILITY: ones, signal: ones})
 
 
-def _behind(rows: Rows, signal: str, certain: RankedRows | None) -> RankedRows | None:
-    """Passages that come for certain, before others that do."""
-    if not len(rows):
-        return certain
-    held = _unranked(rows, signal)
-    return held if certain is None else _prepend(held, certain)
-
-
 def _prepend(certain: RankedRows, best: RankedRows, answers: int | None = None) -> RankedRows:
     """Put certain passages before those that answer the question, without duplicates."""
+    if not len(certain.rows):
+        return best
     rest = best.part(~np.isin(best.rows, certain.rows))
     signals = {
         name: np.concatenate([one.signals.get(name, np.zeros(len(one.rows))) for one in (certain, rest)])
