@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from palimpsest.core.archive.chunking import WARNS, judged
-from palimpsest.core.recall.precautions import concerns_food, concerns_health, is_dislike, is_precaution, warning
+from palimpsest.core.recall.precautions import concerns_food, concerns_health, is_precaution, warning
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,7 @@ def test_a_precaution_warns_in_sentences_that_state_with_the_one_that_names_whom
 
 
 def test_an_aversion_may_be_one_of_anything_and_a_diet_is_one_of_food() -> None:
-    assert is_dislike("She hates balloons.") and is_dislike("I can't stand bullet lists.")
-    assert not is_dislike("She hates meat, she is vegan.") and not is_dislike("He doesn't eat nuts.")
+    for aversion in ("She hates balloons.", "I can't stand bullet lists."):
+        assert concerns_food(aversion) and not concerns_food(aversion, dislikes=False)
+    for diet in ("She hates meat, she is vegan.", "He doesn't eat nuts."):
+        assert concerns_food(diet, dislikes=False)

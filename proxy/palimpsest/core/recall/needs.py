@@ -15,7 +15,7 @@ from itertools import chain
 
 import numpy as np
 
-from palimpsest.core.recall.precautions import concerns_food, concerns_health, is_dislike
+from palimpsest.core.recall.precautions import concerns_food, concerns_health
 from palimpsest.core.recall.ranking import Floats
 
 PRECAUTIONS_TOLD = 3  # of one request, the nearest to it
@@ -91,8 +91,8 @@ def concerns(precaution: str, meaning: Floats, needs: Mapping[Need, Floats]) -> 
     """Whether a precaution with this unit vector concerns what a request may need: a dislike may be of anything."""
     if Need.HEALTH in needs and concerns_health(precaution):
         return True
-    of_food = Need.FOOD in needs and concerns_food(precaution)
-    return of_food and (not is_dislike(precaution) or _likeness(meaning, needs[Need.FOOD]) >= LEAST_OF_FOOD)
+    food = needs.get(Need.FOOD)
+    return food is not None and concerns_food(precaution, dislikes=_likeness(meaning, food) >= LEAST_OF_FOOD)
 
 
 def _likeness(one: Floats, examples: Floats) -> float:

@@ -42,11 +42,10 @@ _DISLIKES = (  # of anything: only near to food they are of that
     r"|makes? (?:me|him|her|my \w+) (?:sick|ill|itch)|reacts?|sensitive to|tastes? (?:like|of)"
     r"|no \w+ (?:ever|for (?:me|him|her|us)|in (?:this|our) house)"
 )
-_ALLERGY = r"allerg\w+"
-_EATEN = rf"{_ALLERGY}(?! (?:to|against) (?:penicillin|aspirin|ibuprofen|latex|pollen|dust|\w+cillin)\b)"
+_EATEN = r"allerg\w+(?! (?:to|against) (?:penicillin|aspirin|ibuprofen|latex|pollen|dust|\w+cillin)\b)"
 _DIET, _FOOD, _HEALTH = (
     re.compile(rf"\b(?:{_OF_FOOD}|{words})\b")
-    for words in (f"{_EATEN}|{_DIETS}", f"{_EATEN}|{_DIETS}|{_DISLIKES}", f"{_ALLERGY}|{_OF_HEALTH}")
+    for words in (f"{_EATEN}|{_DIETS}", f"{_EATEN}|{_DIETS}|{_DISLIKES}", f"allerg\\w+|{_OF_HEALTH}")
 )
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
 _REFERS = re.compile(r"\s*(?:and|but|so)?\s*(?:he|she|they|it|his|her|their)\b")  # to whom the sentence before names
@@ -60,11 +59,6 @@ def is_precaution(text: str) -> bool:
     return bool(_PEOPLE.search(_plain(text))) and (concerns_food(text) or concerns_health(text))
 
 
-def is_dislike(precaution: str) -> bool:
-    """Whether nothing but a dislike tells of food, which may be one of anything."""
-    return not _DIET.search(_plain(precaution))
-
-
 def warning(precaution: str) -> tuple[int, int]:
     """Where the sentences of a precaution that warn begin and end; of those that ask only where no other warns."""
     said = [(found.start(), found.end(), _plain(found[0])) for found in _SENTENCE.finditer(precaution)]
@@ -76,9 +70,9 @@ def warning(precaution: str) -> tuple[int, int]:
     return said[first][0], said[warns[-1]][1]
 
 
-def concerns_food(precaution: str) -> bool:
-    """Whether somebody must not eat or drink something."""
-    return bool(_FOOD.search(_plain(precaution)))
+def concerns_food(precaution: str, *, dislikes: bool = True) -> bool:
+    """Whether somebody must not eat or drink something, or only dislikes something, which may be no food."""
+    return bool((_FOOD if dislikes else _DIET).search(_plain(precaution)))
 
 
 def concerns_health(precaution: str) -> bool:

@@ -150,9 +150,8 @@ def is_sure_wish(text: str) -> bool:
 def _commands(plain: str) -> bool:
     """Whether a sentence opens with what is always to be done, or never, or forbids without exception."""
     opened = (_COMMANDED.match(sentence.strip()) for sentence in _SENTENCE.findall(plain))
-    holds = bool(_ALWAYS_LAST.search(plain))
-    is_command = any(found is not None and found[2] in _COMMANDS and (found[1] or holds) for found in opened)
-    return is_command or bool(_STRICT.search(plain.replace("\u2019", "'")))
+    orders = [found[1] or _ALWAYS_LAST.search(plain) for found in opened if found and found[2] in _COMMANDS]
+    return any(orders) or bool(_STRICT.search(plain.replace("\u2019", "'")))
 
 
 def is_material(text: str) -> bool:

@@ -54,14 +54,13 @@ def with_related(
     read = texts_of(texts, table, updates.union(looked_at))
     reports = {id for id, _, _, role, *_ in texts.of(table.ids[[*replies.values()]].tolist()) if role == "assistant"}
     behind: dict[int, list[tuple[int, float]]] = {}
-    rows = np.array([*read], np.int64)
-    stating = {*rows[updates.states(table, rows)].tolist()}
     rare = term_weight(1, len(table))
     for row in said:
         alike = {
             one: float(cosine) + updates.likeness(said[row], query_terms(read[one]), weighed[row], rare)
             for one, cosine in zip(*later[row], strict=True)
-            if one in read and (one in stating or updates.gives_other_number(stated[row], read[one]))
+            if one in read
+            and (updates.states(table, np.array([one])) or updates.gives_other_number(stated[row], read[one]))
         }
         newest = sorted(one for one in alike.items() if one[1] >= updates.LEAST_ALIKE)[-1:]
         ranked = sorted(one for one in alike.items() if one[0] in first and one[1] >= updates.LEAST_ALIKE_RANKED)[-1:]
