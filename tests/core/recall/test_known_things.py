@@ -11,7 +11,6 @@ from palimpsest.core.recall.known_things import (
     LEAST_NEARNESS,
     LEAST_NEARNESS_OF_FEW,
     is_about,
-    is_name,
     known_things,
     possible_names,
     told_of,
@@ -164,29 +163,10 @@ def test_who_tells_something_speaks_of_nothing_as_known() -> None:
 
 
 def test_a_word_in_lower_case_may_be_a_name_where_it_is_english_and_tells_something() -> None:
-    assert [word for thing in possible_names("write callum a reference") for word in thing.terms] == [
-        "Write",
-        "Callum",
-        "Reference",
-    ]
+    found = [word for thing in possible_names("write callum a reference for the hotel job") for word in thing.terms]
+    assert found == ["Callum", "Job", "Reference", "Write"], "what has a definite article is no name"
     assert not possible_names("Wann kommt callum mit dem Wagen zu uns?")
     assert not possible_names("My son tobias has his violin recital on 21 June.")
-
-
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    [
-        (["We have one employee, Callum.", "What does callum bring?"], True),
-        (["Callum quits in July."], False),
-        (["An offer for Grand Hotel, please.", "Which hotel job?", "The hotel called."], False),
-    ],
-    ids=["inside a sentence", "at its beginning", "seldom"],
-)
-def test_a_word_is_a_name_where_half_of_the_texts_have_its_capital_one_inside_a_sentence(
-    told: list[str], expected: bool
-) -> None:
-    (thing,) = possible_names("callum") if "allum" in told[0] else possible_names("hotel")
-    assert is_name(thing, told) is expected
 
 
 def test_of_a_name_that_few_messages_hold_more_is_near_and_orders_come_too() -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from itertools import chain
+from itertools import chain, pairwise
 
 from palimpsest.core.archive.chunking import names, word_terms
 from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows
-from palimpsest.core.recall.updates import LOOKED_AT, MOST_NAMED, has_name, nearest_first, states, union
+from palimpsest.core.recall.updates import LOOKED_AT, MOST_NAMED, nearest_first, states, union
 from palimpsest.core.recall.utterance import (
     ARTICLES,
     ENGLISH,
@@ -70,15 +70,10 @@ def possible_names(text: str) -> list[Thing]:
     """The words of a short English request that may be names in lower case: they are if a stored text says so."""
     if is_telling(text) or len(text) > LONG_CHARS or language(text) != ENGLISH:
         return []
-    said = (word for word in spoken_words(text) if word.isalpha() and word.islower())
-    may_name = (word for word in dict.fromkeys(said) if not read_utterance(word).function_share)
-    return [Thing({word.capitalize(): _terms([word], ENGLISH)}, False, True) for word in may_name]
-
-
-def is_name(thing: Thing, told: Collection[str]) -> bool:
-    """Whether one of these texts has a word with a capital inside a sentence, and half of them with one at all."""
-    capitals = sum(has_name(text, thing.terms) for text in told)
-    return 2 * capitals >= len(told) and any(not thing.terms.keys().isdisjoint(names(text)) for text in told)
+    said, articles = spoken_words(text), ARTICLES[ENGLISH] | POSSESSIVES[ENGLISH]
+    may_name = {word for before, word in pairwise(["", *said]) if word.isalpha() and before not in articles}
+    may_name = {word for word in may_name if word.islower() and not read_utterance(word).function_share}
+    return [Thing({word.capitalize(): _terms([word], ENGLISH)}, False, True) for word in sorted(may_name)]
 
 
 def addressed(text: str) -> set[str]:

@@ -8,9 +8,9 @@ from itertools import chain
 
 import numpy as np
 
-from palimpsest.core.archive.chunking import query_terms, word_terms
+from palimpsest.core.archive.chunking import names, query_terms, word_terms
 from palimpsest.core.recall import updates
-from palimpsest.core.recall.known_things import TOLD, is_about, is_name, known_things, possible_names, told_of
+from palimpsest.core.recall.known_things import TOLD, is_about, known_things, possible_names, told_of
 from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, QueryMatches, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.utterance import language
@@ -91,7 +91,7 @@ def told_of_known_things(
     about = {
         row
         for thing, rows in zip(things, told, strict=True)
-        if thing in known or is_name(thing, [read[row] for row in rows.tolist() if row in read])
+        if thing in known or any(thing.terms.keys() & {*names(read[row])} for row in rows.tolist() if row in read)
         for row, states in zip(rows.tolist(), updates.states(table, rows), strict=True)
         if row in read and (states or re.search(r"\d", read[row])) and is_about(read[row], thing, weights, rare)
     }
