@@ -73,12 +73,11 @@ LEAST_OF_FOOD = 0.25  # of dislikes: those of food have .37 to .55, others .06 t
 
 def needs_of(text: str, question: Floats, examples: Floats, *, is_full: bool = False) -> dict[Need, Floats]:
     """
-    What a request may need, with the vectors of its examples.
+    What a request may need, with the vectors of its examples; in a full window only what it surely does.
 
     Args:
         question: the unit vector of its text, (d,).
         examples: the unit vectors of `EXAMPLES`, (n, d).
-        is_full: whether the window is, and the need has to be surer.
     """
     by_need = zip(Need, np.split(examples, np.cumsum([*map(len, _BY_NEED)])[:-1]), strict=True)
     least = {need: at + FULL_MARGIN * is_full for need, at in LEAST_LIKENESS.items()}

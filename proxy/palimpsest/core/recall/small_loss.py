@@ -30,8 +30,7 @@ LEAST_FOREIGN_NEARNESS = 0.4
 LONG_TALK_MARGIN = 0.07  # where more was lost than what is given: the talk is about other things, too
 
 
-# Requests that anybody could make, of a word, a country or a line of code.
-_GENERAL = re.compile(
+_GENERAL = re.compile(  # what anybody could ask, of a word, a country or a line of code
     r"\W*(?![^\"\u201c\u00ab]*\b(?:my|mine|ours?|me|us)\b)(?:and |please )*(?:(?:translate|spell|define|convert)\b"
     r"|how (?:do|would|can) (?:i|you|we) (?:say|spell)\b|what does \W?[\w ]{1,30}\W? mean\b"
     r"|what(?:'s| is| was) the (?:capital|plural|past tense|population|distance|difference between)\b"
