@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,14 +13,11 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.engine.sqlite.remains import (
     LEAST_STEP_BYTES,
-    SAMPLE_BYTES,
-    Searched,
-    files_of,
     samples,
     search,
-    search_files,
     unexplained,
 )
+from palimpsest.store.engine.sqlite.searching import SAMPLE_BYTES, Searched, files_of, search_files
 from palimpsest.store.erasure.holdings import WORDS
 
 from tests.vanishing import vanishing_folders
@@ -99,3 +97,14 @@ async def test_another_process_still_sees_that_the_database_is_in_use(database: 
     assert (index.stat().st_ino, log.stat().st_ino) == before
     await database.write([("INSERT INTO tenant(name) VALUES ('globex')", [()])])
     assert await database.read("SELECT count(*) FROM tenant") == [(2,)]
+
+
+def test_a_process_that_searches_loads_neither_an_event_loop_nor_the_program() -> None:
+    """One starts for each look at the disk, and would take twice as long."""
+    listed = "import sys, palimpsest.store.engine.sqlite.searching\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
+    ours = {name for name in loaded if name.startswith("palimpsest")}
+    assert "asyncio" not in loaded
+    assert ours == {"palimpsest", "palimpsest.store", "palimpsest.store.engine"} | {
+        f"palimpsest.store.engine.sqlite{name}" for name in ("", ".searching")
+    }
