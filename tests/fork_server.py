@@ -54,6 +54,7 @@ exec {sys.executable} -IS {PROGRAM} ADDRESS "$@"
 """
 METRICS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # of a worker
 WRAPPED_BY_ENV = "PALIMPSEST_WRAPPED_BY"  # of what `wrap` starts: the number of that process
+ADDRESSEE_ENV = "LISTEN_PID"  # of a socket that is handed over: the number of the process that is given it
 TICK_SECONDS = 0.02  # between two looks whether a process has ended
 STREAMS = (0, 1, 2)
 DESCRIPTORS = 16  # at most of one process: its streams, and some of a worker
@@ -71,17 +72,25 @@ class ForkServer:
         self._asking = threading.Lock()
 
     def start(
-        self, words: Sequence[str], env: Mapping[str, str], streams: tuple[int, int, int], folder: Path = ROOT
+        self, words: Sequence[str], env: Mapping[str, str], streams: Sequence[int], folder: Path = ROOT
     ) -> Forked:
         """
         Start `python -m palimpsest`.
 
         Args:
             words: behind the command.
-            streams: descriptors of its standard input, output and error, which stay the caller's.
+            streams: descriptors of its standard input, output and error, which stay the caller's; and of a socket, if
+                one is handed over as systemd does it.
             folder: that it runs in.
         """
-        asked = {"words": ["palimpsest", *words], "env": dict(env), "folder": str(folder), "descriptors": STREAMS}
+        targets = tuple(range(len(streams)))
+        handed_over = {ADDRESSEE_ENV: "", "LISTEN_FDS": "1"} if len(streams) > len(STREAMS) else {}
+        asked = {
+            "words": ["palimpsest", *words],
+            "env": {**env, **handed_over},
+            "folder": str(folder),
+            "descriptors": targets,
+        }
         return Forked(self, self.ask(asked, streams) or 0)
 
     def run(
@@ -299,6 +308,8 @@ def _become(
     os.environ.update((os.fsdecode(name), os.fsdecode(value)) for name, value in env.items())
     if WRAPPED_BY_ENV in os.environ:  # it ends when its parent does
         os.environ[WRAPPED_BY_ENV] = str(os.getppid())
+    if ADDRESSEE_ENV in os.environ:
+        os.environ[ADDRESSEE_ENV] = str(os.getpid())
     if METRICS_FOLDER_ENV in os.environ:  # read when this is imported
         importlib.reload(sys.modules["prometheus_client.values"])
     os.chdir(folder)

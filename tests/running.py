@@ -144,10 +144,11 @@ class Proxy:
 
     new_database: ClassVar[Callable[[], str] | None] = None  # its URL, with `--store postgres`
     fork_server: ClassVar[ForkServer | None] = None  # that starts what nothing special is asked of
+    variables: ClassVar[Mapping[str, str]] = {}  # of all that are made, but for their own
     databases: ClassVar[dict[Path, str]] = {}  # these URLs, by the data folders of their proxies
 
     def __init__(self, data: Path, upstream_url: str, settings: Json | None = None, **env: str) -> None:
-        self.data, self.upstream_url, self.env, self.port = data, upstream_url, env, free_port()
+        self.data, self.upstream_url, self.env, self.port = data, upstream_url, {**self.variables, **env}, free_port()
         data.mkdir(parents=True, exist_ok=True)
         self.log = data.parent / f"{data.name}.log"
         self.config = data.parent / f"{data.name}.yaml"
@@ -155,7 +156,7 @@ class Proxy:
         self.config.write_text(self._settings)
         if Proxy.new_database is not None:
             Proxy.databases[data] = Proxy.databases.get(data) or Proxy.new_database()
-            self.env = {"PALIMPSEST_STORE__URL": Proxy.databases[data]} | env
+            self.env = {"PALIMPSEST_STORE__URL": Proxy.databases[data]} | self.env
         self.words: list[str] = []  # more arguments
         self.under: list[str] = []  # a command that runs another one, as `strace` does
         self.hands_over: socket.socket | None = None  # that it listens on, as systemd hands it over; else its own
@@ -169,10 +170,12 @@ class Proxy:
         words += ["--upstream", self.upstream_url] if self.upstream_url else []
         env = os.environ | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "HF_HUB_OFFLINE": "1"} | self.env
         self.log.touch()
-        is_plain = not self.under and all(map(self._is_ours, self.env))
-        if self.fork_server is not None and self.hands_over is None and is_plain:
+        if self.fork_server is not None and not self.under and all(map(self._is_ours, self.env)):
             with Path(os.devnull).open() as nothing, self.log.open("ab") as log:
-                self.process = self.fork_server.start(words, env, (nothing.fileno(), log.fileno(), log.fileno()))
+                given = [nothing.fileno(), log.fileno(), log.fileno()]
+                if self.hands_over is not None:
+                    given.append(self.hands_over.fileno())
+                self.process = self.fork_server.start(words, env, given)
         else:
             self.process = self._started([*self.under, sys.executable, "-m", "palimpsest", *words], env)
         until(self.is_alive, f"the proxy to start, see its log:\n{self.log.read_text()[-2000:]}")
