@@ -26,12 +26,18 @@ def test_no_strange_request_is_changed_by_more_than_a_block(tmp_path: Path) -> N
     [
         "kill --kills 3 --last-byte --workers 1 --words-only",
         "server --faults 4 --round 4 --clients 4",
-        "reload --reloads 6 --clients 4",
         "forget --times 1 --clients 3 --texts 20",
-        "rolling --restarts 1 --between 0.5 --clients 4",
     ],
 )
 def test_nothing_is_lost_and_nothing_fails(words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert endure(words.split()) == 0, capfd.readouterr()
+
+
+@pytest.mark.usefixtures("words_only")
+@pytest.mark.parametrize("words", ["reload --reloads 6 --clients 4", "rolling --restarts 1 --between 0.5 --clients 4"])
+def test_nothing_is_lost_and_nothing_fails_without_the_embedding_model(
+    words: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert endure(words.split()) == 0, capfd.readouterr()
 
 

@@ -12,7 +12,7 @@ from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.running import Answered, Proxy, as_headers, request, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("words_only")]
 
 HELD = {"HELD": "sk-held", "ACME": "pk-acme", "BETA": "pk-beta"}
 HANDSHAKE = {

@@ -149,6 +149,7 @@ def long_history(count: int) -> list[Json]:
     return [{"role": roles[n % 2], "content": f"message {n} of a very long history"} for n in range(count)]
 
 
+@pytest.mark.usefixtures("words_only")
 def test_ten_thousand_messages_pass_and_go_on(own_proxy: Proxy, upstream: ScriptedUpstream) -> None:
     own_proxy.start()
     upstream.script = lambda _: "a long conversation, but I have read all of it"
@@ -162,6 +163,7 @@ def test_ten_thousand_messages_pass_and_go_on(own_proxy: Proxy, upstream: Script
     assert own_proxy.get("/healthz").status == 200
 
 
+@pytest.mark.usefixtures("words_only")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_body_of_twenty_megabytes_passes(own_proxy: Proxy, upstream: ScriptedUpstream, stream: bool) -> None:
     own_proxy.start()

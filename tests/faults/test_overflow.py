@@ -17,7 +17,7 @@ from tests.overflowing import CHAT, MESSAGES, RESPONSES
 from tests.refusals import PROVIDERS, prompt_tokens, within
 from tests.running import Answered, Proxy, as_headers, memory_in, own_texts, request, rows, texts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("words_only")]
 
 WINDOW_TOKENS = 6000
 TRIM: Json = {"overflow": "trim"}

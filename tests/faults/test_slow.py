@@ -9,7 +9,7 @@ from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import Conversation, Proxy, rows, stored_texts, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("words_only")]
 
 LONG_CHARS = 24_000_000  # seconds of work, far from the limit of a request
 TURNS = "SELECT count(*) FROM turn JOIN conversation ON conversation.id = turn.conversation WHERE turn.tenant = {}"

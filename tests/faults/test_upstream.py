@@ -15,7 +15,7 @@ from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import Conversation, Proxy, as_headers, free_port, memory_in, rows, stored_texts, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("words_only")]
 
 IMPATIENT = {"upstreams": [{"silence_timeout_seconds": 0.5, "connect_timeout_seconds": 0.5}]}
 ENDINGS = "SELECT ending FROM turn ORDER BY id"

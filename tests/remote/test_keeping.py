@@ -15,7 +15,7 @@ from tests.remote.boxes import box, is_linked, key_of, laptop, root_of
 from tests.running import Conversation, Proxy, until
 from tests.servers import Server, running_server
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = [pytest.mark.slow, pytest.mark.sqlite, pytest.mark.usefixtures("words_only")]
 
 SAID = [f"Line {number}: the ferry leaves from pier {number * 7}." for number in range(6)]
 IN_ORDER = (
