@@ -123,7 +123,7 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
     },
     "pipeline": {"Pipeline._lacking", "Pipeline._running"},
     "store": {
-        *("Watch._errors", "Dialect._rules", "Database._opened", "FileTransaction._given", "_Finder._parts"),
+        *("Watch._errors", "Dialect._rules", "Database._opened", "FileTransaction._given", "Finder._parts"),
         *("_Lane._opened", "_Runs._numbers", "ServerTransaction._reserved", "ServerConnection.local"),
         *("_Reading._ahead", "PassageTexts._read"),
     },
