@@ -51,7 +51,8 @@ def test_a_single_question_after_who_when_or_how_many_asks_for_no_text(encoder: 
     (email,) = encoder.embed(["Write an email to my boss."])
     for text in ("who did we email about the job?", "Which PO was the foam", "How many letters did they send?"):
         assert Need.TEXT not in needs_of(text, email, examples)
-    for text in ("Who was it? Write to him.", "When you write to him, ask for the price.", "What do I write to him?"):
+    texts = ("When you write to him, ask for the price.", "What do I write to him?", "How long should my letter be?")
+    for text in ("Who was it? Write to him.", *texts):
         assert Need.TEXT in needs_of(text, email, examples)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from palimpsest.core.archive.chunking import WARNS, judged
-from palimpsest.core.recall.precautions import concerns_food, concerns_health, is_precaution, warning
+from palimpsest.core.recall.precautions import concerns_food, concerns_health, is_precaution
 
 
 @pytest.mark.parametrize(
@@ -47,21 +47,8 @@ def test_an_injury_forbids_exercise_and_no_food_and_an_aversion_forbids_food_alo
     assert concerns_health("I tore my Achilles.") and not concerns_food("I tore my Achilles.")
     assert concerns_food("He hates mushrooms.") and not concerns_health("He hates mushrooms.")
     assert concerns_food("I am allergic to nuts.") and concerns_health("I am allergic to penicillin.")
-    assert concerns_health("I am allergic to latex.") and not concerns_food("I am allergic to penicillin.")
-
-
-@pytest.mark.parametrize(
-    ("text", "warns"),
-    [
-        ("Hi! I have colitis. It flares up. Which dinners do you recommend?", "I have colitis."),
-        ("My sister Ann came. She is coeliac. The train was late.", "My sister Ann came. She is coeliac."),
-        ("I am allergic to nuts. Is pesto bad for my allergy?", "I am allergic to nuts."),
-        ("Is pesto bad for my allergy?", "Is pesto bad for my allergy?"),
-        ("I take 2.5 mg of it. My doctor says no alcohol, of course.", "My doctor says no alcohol, of course."),
-    ],
-)
-def test_a_precaution_warns_in_sentences_that_state_with_the_one_that_names_whom(text: str, warns: str) -> None:
-    assert text[slice(*warning(text))].strip() == warns
+    assert concerns_health("I am allergic to latex.") and not concerns_food("I am allergic to penicillin and dust.")
+    assert concerns_food("I am allergic to dust and nuts.") and concerns_food("I am allergic to pollen, nuts and soy.")
 
 
 def test_an_aversion_may_be_one_of_anything_and_a_diet_is_one_of_food() -> None:

@@ -75,6 +75,10 @@ def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
         "Use the attached file, as always",
         "No test failed, no exceptions raised",
         "Fixed, and no exceptions any more.",
+        "No errors in the log, no exceptions so far",
+        "Don't worry, no exceptions.",
+        "Send the report to Ann. Prices rise, always.",
+        "Under no circumstances would I have guessed that!",
     ],
 )
 def test_habits_facts_and_tasks_are_no_wish_though_they_share_its_words(text: str) -> None:

@@ -331,20 +331,9 @@ async def precautions(recall: Recall, past: Past, *told: str, **query: Any) -> l
     return texts(await recall.recall(replace(asked, **query), 10))
 
 
-async def test_of_a_precaution_only_the_sentences_that_warn_are_told_and_each_harm_once(
-    recall: Recall, past: Past
-) -> None:
-    found = await precautions(
-        recall,
-        past,
-        "My sister came for dinner. She is allergic to walnuts in a cake. The train was late. What a day!",
-        "For the cake, I am allergic to walnuts.",
-        "I am allergic to walnuts. Which dinner do you recommend?",
-    )
-    assert [one.strip() for one in found] == [
-        "My sister came for dinner. She is allergic to walnuts in a cake.",
-        "For the cake, I am allergic to walnuts.",
-    ]
+async def test_precautions_are_told_whole_with_what_takes_them_back(recall: Recall, past: Past) -> None:
+    told = ("I was allergic to walnuts in a cake. I outgrew it.", "For the cake, I am allergic to nuts.")
+    assert set(await precautions(recall, past, *told)) == {*told}
 
 
 async def test_a_precaution_that_asks_comes_behind_those_that_state(recall: Recall, past: Past) -> None:

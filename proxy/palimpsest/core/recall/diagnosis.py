@@ -224,7 +224,7 @@ def answering(budget: Budget, demand: Demand) -> Budget:
 
 def _told_lately(head: Head) -> frozenset[int]:
     """The occurrences that blocks quoted within the last messages, though they may have slid out of the window."""
-    (first, *_) = sorted({*head.lost, *head.occurrences})[-WARNED_MESSAGES:]
+    first = min(sorted({*head.lost, *head.occurrences})[-WARNED_MESSAGES:], default=0)
     return frozenset(at for one in head.blocks if one.occurrence >= first for at in one.block.occurrences)
 
 

@@ -62,8 +62,11 @@ _FORM = re.compile(
     r"|listings?|stuff|captions?|speech(?:es)?|memos?|newsletters?|bios?|applications?))\b"
 )
 _BY_NEED = [need.value.split(" | ") for need in Need]
-# A single question after who, when or how many asks for no text, however near to one it is.
-_ASKS_FACT = re.compile(r"(?i)\W*(?:who|where|which|when(?! you| i\b| we\b)|how (?:many|much|far|long))\b[^.!?\n]*\W*$")
+# A single question after who, when or how many asks for no text, however near to one it is, but may be about one.
+_ASKS_FACT = re.compile(
+    r"(?i)\W{0,9}(?:who|where|when(?! you| i\b| we\b)|how (?:many|much|far)|(?:which|how long)"
+    r"(?![^.!?\n]*\b(?:letter|text|e-?mail|message|tone|greeting|write|words?)\b))\b[^.!?\n]*[.!?\s]*$"
+)
 EXAMPLES = (*chain.from_iterable(_BY_NEED),)
 # Cosines of MiniLM. Of requests with such a need, by an author who knew no example, these find 29 of 30 about food,
 # 12 of 20 about health and 11 of 25 for a text, and something in 2 of 100 that need nothing.

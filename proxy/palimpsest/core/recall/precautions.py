@@ -42,13 +42,14 @@ _DISLIKES = (  # of anything: only near to food they are of that
     r"|makes? (?:me|him|her|my \w+) (?:sick|ill|itch)|reacts?|sensitive to|tastes? (?:like|of)"
     r"|no \w+ (?:ever|for (?:me|him|her|us)|in (?:this|our) house)"
 )
-_EATEN = r"allerg\w+(?! (?:to|against) (?:penicillin|aspirin|ibuprofen|latex|pollen|dust|\w+cillin)\b)"
+_NOT_EATEN = r"(?:penicillin|aspirin|ibuprofen|latex|pollen|dust|\w+cillin)"
+_EATEN = (  # "to dust and nuts" is of food, too
+    rf"allerg\w+(?! (?:to|against) {_NOT_EATEN}(?:(?:,|,? and|,? or) {_NOT_EATEN})*\b(?!,? (?:and|or)\b|, ))"
+)
 _DIET, _FOOD, _HEALTH = (
     re.compile(rf"\b(?:{_OF_FOOD}|{words})\b")
     for words in (f"{_EATEN}|{_DIETS}", f"{_EATEN}|{_DIETS}|{_DISLIKES}", f"allerg\\w+|{_OF_HEALTH}")
 )
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
-_REFERS = re.compile(r"\s*(?:and|but|so)?\s*(?:he|she|they|it|his|her|their)\b")  # to whom the sentence before names
 _PEOPLE = re.compile(r"\b(?:i|i'm|im|i've|ive|i'd|me|my|mine|we|we're|us|our|he|she|his|her|him|mum|mom|dad)\b")
 
 
@@ -57,17 +58,6 @@ def is_precaution(text: str) -> bool:
     if len(text) > STATEMENT_CHARS:  # tells of other things
         return False
     return bool(_PEOPLE.search(_plain(text))) and (concerns_food(text) or concerns_health(text))
-
-
-def warning(precaution: str) -> tuple[int, int]:
-    """Where the sentences of a precaution that warn begin and end; of those that ask only where no other warns."""
-    said = [(found.start(), found.end(), _plain(found[0])) for found in _SENTENCE.finditer(precaution)]
-    warns = [at for at, (_, _, one) in enumerate(said) if _FOOD.search(one) or _HEALTH.search(one)]
-    warns = [at for at in warns if not said[at][2].endswith("?")] or warns or [*range(len(said))]
-    first = warns[0]
-    while first and _REFERS.match(said[first][2]):
-        first -= 1
-    return said[first][0], said[warns[-1]][1]
 
 
 def concerns_food(precaution: str, *, dislikes: bool = True) -> bool:

@@ -31,7 +31,9 @@ LONG_TALK_MARGIN = 0.07  # where more was lost than what is given: the talk is a
 
 
 _GENERAL = re.compile(  # what anybody could ask, of a word, a country or a line of code
-    r"\W*(?![^\"\u201c\u00ab]*\b(?:my|mine|ours?|me|us)\b)(?:and |please )*(?:(?:translate|spell|define|convert)\b"
+    r"\W{0,9}(?![^\"\u201c\u00ab]*\b(?:my|mine|ours?|me|us|we|it|that|this|these|those|above|earlier|before|two"
+    r"|the (?!following|capital|plural|past|population|distance|difference|word))\b)"
+    r"(?:and |please )*(?:(?:translate|spell|define|convert)\b"
     r"|how (?:do|would|can) (?:i|you|we) (?:say|spell)\b|what does \W?[\w ]{1,30}\W? mean\b"
     r"|what(?:'s| is| was) the (?:capital|plural|past tense|population|distance|difference between)\b"
     r"|(?:regex|bash|python|sql|javascript|css|excel)\b)"

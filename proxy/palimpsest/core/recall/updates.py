@@ -60,9 +60,9 @@ def states(table: PassageTable, rows: Rows) -> Bools:
 
 
 def gives_other_number(said: str, later: str) -> bool:
-    """Whether a later text has another number of something than a statement, as "16 chairs, not 14. Total?" has."""
-    told = _numbers(said)
-    things = {thing for thing, _ in told}
+    """Whether a later text gives another number of something in place of a statement's: "16 chairs, not 14. Total?"."""
+    told, repeated = _numbers(said), {*_WORD.findall(later)}
+    things = {thing for thing, number in told if number in repeated}
     return any(thing in things and (thing, number) not in told for thing, number in _numbers(later))
 
 

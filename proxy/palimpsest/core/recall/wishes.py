@@ -60,10 +60,12 @@ _LASTING_PHRASE = re.compile(
     r"|с этого момента|bundan (?:sonra|boyle))\b"
 )
 _COMMANDED = re.compile(r"(?:please )?(always |never |from now on,? )?(\w+)")  # how most people put a rule
-_ALWAYS_LAST = re.compile(r"(?<!\bas)[\s,.;:]+always\W*$")  # "sign it with the name of our firm, always"
+_ALWAYS_LAST = re.compile(r"[^.!?]*(?<!\bas)[\s,.;:]+always\W*$")  # "sign it with the name of our firm, always"
 _STRICT = re.compile(  # "No dogs that bite, no exceptions"
-    r"\bunder no circumstances\b|(?:^|[.!?]\s+)(?:please )?(?:no|never|always|only|don't|do not|nobody|nothing)\b"
-    r"[^.!?]*\b(?:no exceptions?|without exceptions?)\b(?! (?:is|are|was|were|thrown|raised)\b)"
+    r"\bunder no circumstances\b(?! (?:would|did|have|has|could)\b)"
+    r"|(?:^|[.!?]\s+)(?:please )?(?:no|never|always|only|don't(?! worry)|do not|nobody|nothing)\b"
+    r"(?:(?!fail|error|warning|\blog|test|\bsaw\b|found)[^.!?])*\b(?:no|without) exceptions?"
+    r"(?: (?:since|for|please)\b|\s*(?:[.!?]|$))"
 )
 _COMMANDS = frozenset(words(wish_words.ORDERS["en"])) | frozenset(  # "always fails" and "always nice" command nothing
     words(
@@ -149,8 +151,9 @@ def is_sure_wish(text: str) -> bool:
 
 def _commands(plain: str) -> bool:
     """Whether a sentence opens with what is always to be done, or never, or forbids without exception."""
-    opened = (_COMMANDED.match(sentence.strip()) for sentence in _SENTENCE.findall(plain))
-    orders = [found[1] or _ALWAYS_LAST.search(plain) for found in opened if found and found[2] in _COMMANDS]
+    starts = [sentence.end() - len(sentence[0].lstrip()) for sentence in _SENTENCE.finditer(plain)]
+    opened = (_COMMANDED.match(plain, start) for start in starts)
+    orders = [found[1] or _ALWAYS_LAST.match(plain, found.end()) for found in opened if found and found[2] in _COMMANDS]
     return any(orders) or bool(_STRICT.search(plain.replace("\u2019", "'")))
 
 

@@ -20,7 +20,6 @@ import structlog
 
 from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
 from palimpsest.core.recall.needs import EXAMPLES, LEAST_NEAR, PRECAUTIONS_TOLD, Need, concerns, is_about_form, needs_of
-from palimpsest.core.recall.precautions import warning
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
@@ -41,7 +40,7 @@ from palimpsest.core.recall.ranking import (
 )
 from palimpsest.core.recall.relevance import Relevance, relevance, term_weight
 from palimpsest.core.recall.small_loss import small_loss, without_general
-from palimpsest.core.recall.updates import STATEMENTS, nearest_first
+from palimpsest.core.recall.updates import nearest_first
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.core.recall.wishes import is_sure_wish
 from palimpsest.core.work.rules import rules
@@ -91,12 +90,10 @@ WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that com
 EXAMPLES_SECONDS = 0.15  # that the first request waits for them; they take 0.1 beside other work
 Needs = Mapping[Need, Floats]
 STANDING_CHARS = 400  # of messages with rules that come whatever is asked: some six; of more, the newest
-_SELF = re.compile(r"\b(?:i|me)\b")  # whom a precaution is about, where it is no other
 _HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of another one, where none is named
 # Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
 # Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16 do.
 LEAST_CONCERN = 0.3
-WARNING = "warning"  # the signal of a precaution, of which only the sentences that warn are told
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
 log = structlog.get_logger()
@@ -323,7 +320,7 @@ class Recall:
         if query.told is not None:
             certain = _prepend(_unranked(_standing(texts, table, query, asked, may_come, needs), "wish"), certain)
         warned = _precautions(texts, table, query, asked, eligible, needs)
-        certain = _prepend(_unranked(warned, WARNING), certain)
+        certain = _prepend(_unranked(warned, "wish"), certain)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
         whole = without_general(table, whole, texts_of(texts, table, whole))
         certain = _prepend(certain, _unranked(whole))
@@ -354,7 +351,7 @@ class Recall:
             keys.note(boosted[1], best.rows)
         texts.of(table.ids[np.concatenate([certain.rows, best.rows])].tolist())  # all that are going to be asked for
         best = with_related(ask, scope, texts, table, best, eligible, asked)
-        return reason, _prepend(certain, best, STATEMENTS), judged.helps
+        return reason, _prepend(certain, best), judged.helps
 
     def _ranked(
         self, table: PassageTable, asked: QueryMatches, eligible: Bools, limit: int
@@ -416,10 +413,6 @@ def _candidates(texts: PassageTexts, table: PassageTable, best: RankedRows) -> t
     ids, before = table.ids[best.rows].tolist(), table.before[best.rows]
     follows = np.where(before >= 0, table.occurrences[before], 0).tolist()
     memories = _memories(texts, dict(zip(ids, follows, strict=True)))
-    for id in table.ids[best.rows[best.signals.get(WARNING, np.zeros(len(ids))) > 0]].tolist():
-        if (one := memories.get(id)) is not None:
-            start, stop = warning(one.text)
-            memories[id] = replace(one, text=one.text[start:stop], start=one.start + start, stop=one.start + stop)
     signals = {name: values for name, values in best.signals.items() if name != PROBABILITY}
     listed = zip(*(zip(ranks(v).tolist(), v.tolist(), strict=True) for v in signals.values()), strict=True)
     rows = zip(ids, best.scores.tolist(), listed, best.signals[PROBABILITY].tolist(), strict=True)
@@ -495,13 +488,13 @@ def _standing(
     rows |= {row for row in of_form | sure if not rules([(row, said[row])], "")}  # none that a later one could replace
     first = nearest_first(np.array(sorted(rows & of_form), np.int64), asked).tolist()
     order = [*first, *sorted(rows - of_form, key=lambda row: (is_own[row], row), reverse=True)]
-    return _fitting({row: int(table.lengths[row]) for row in order}, room)
+    return _fitting(table, order, room)
 
 
 def _precautions(
     texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, eligible: Bools, needs: Needs
 ) -> Rows:
-    """What the user told that may harm somebody, each harm once, the nearest to the request of what fits."""
+    """What the user told that may harm somebody: the nearest to the request of what fits, what asks behind the rest."""
     if query.warned is None or asked.cosines is None or not needs:
         return table.ids[:0]
     warns = np.flatnonzero(table.warns & _of_user(table, query, asked))
@@ -509,22 +502,17 @@ def _precautions(
     is_due = eligible[warns] & ~eligibility.among(table.occurrences[warns], query.warned)
     is_due &= asked.cosines[warns] >= LEAST_NEAR[query.told is None]
     said = texts_of(texts, table, nearest_first(warns[is_due], asked)[:MOST_STANDING])
-    told = {row: text[slice(*warning(text))] for row, text in said.items() if concerns(text, table.vectors[row], needs)}
-    harms: dict[int, frozenset[str]] = {}
-    for row in sorted(told, key=lambda row: told[row].endswith("?")):
-        harm = frozenset((*query_terms(told[row]), *_SELF.findall(told[row].lower())))
-        if not any(harm <= other for other in harms.values()):
-            harms[row] = harm
-    return _fitting({row: len(told[row]) for row in [*harms][:PRECAUTIONS_TOLD]}, room)
+    told = [row for row, text in said.items() if concerns(text, table.vectors[row], needs)]
+    told.sort(key=lambda row: said[row].rstrip().endswith("?"))
+    return _fitting(table, told[:PRECAUTIONS_TOLD], room)
 
 
-def _fitting(lengths: Mapping[int, int], room: float) -> Rows:
+def _fitting(table: PassageTable, rows: Iterable[int], room: float) -> Rows:
     """The first of the rows that fit into so many characters, in order; one that does not keeps no other away."""
     fitting: list[int] = []
-    for row, length in lengths.items():
-        if length <= room:
+    for row in rows:
+        if table.lengths[[row, *fitting]].sum() <= room:
             fitting.append(row)
-            room -= length
     return np.array(sorted(fitting), int)
 
 
@@ -556,7 +544,7 @@ def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:
     return RankedRows(rows, ones, {PROBABILITY: ones, signal: ones})
 
 
-def _prepend(certain: RankedRows, best: RankedRows, answers: int | None = None) -> RankedRows:
+def _prepend(certain: RankedRows, best: RankedRows) -> RankedRows:
     """Put certain passages before those that answer the question, without duplicates."""
     if not len(certain.rows):
         return best
@@ -565,6 +553,4 @@ def _prepend(certain: RankedRows, best: RankedRows, answers: int | None = None) 
         name: np.concatenate([one.signals.get(name, np.zeros(len(one.rows))) for one in (certain, rest)])
         for name in {**certain.signals, **best.signals}
     }
-    if WARNING in signals:  # what comes for its own sake, too, is told whole: all, or the first that answer
-        signals[WARNING][: len(certain.rows)] *= ~np.isin(certain.rows, best.rows[:answers])
     return RankedRows(np.concatenate([certain.rows, rest.rows]), np.concatenate([certain.scores, rest.scores]), signals)
