@@ -8,6 +8,7 @@ from palimpsest.core.work.calls import (
     calls_of,
     changed_by,
     is_machine,
+    only_looks,
     outcome_of,
     printed,
     run_by_user,
@@ -135,6 +136,12 @@ def test_how_long_a_result_is_read_grows_with_its_length(sign: str) -> None:
     assert exponent(lambda text: outcome_of(text, text), repeated(sign), 4_000, 16_000) < 1.6  # 2 is quadratic
 
 
+@pytest.mark.parametrize("program", ["gcc ", "docker ", "git ", "kubectl ", "sudo ", "ssh "])
+@pytest.mark.parametrize("flag", ["-Wall ", "-f compose ", "-n x ", "-a -- "])
+def test_how_long_a_command_is_read_grows_with_the_number_of_its_flags(program: str, flag: str) -> None:
+    assert exponent(only_looks, repeated(flag, program), 4_000, 16_000) < 1.6
+
+
 def test_what_a_tool_printed_is_taken_out_of_its_json() -> None:
     result = json.dumps({"output": "first\nlast", "metadata": {"exit_code": 101}})
     assert outcome_of(printed(result)) == ("exit 101; first; last", True)
@@ -194,6 +201,13 @@ def test_errors_that_a_look_shows_are_no_failure_of_its_own(look: str) -> None:
     assert outcome_of("Traceback (most recent call last):\nValueError: 3\nFAILED tests/test_a.py", look) == ("", False)
 
 
-@pytest.mark.parametrize("run", ["sqlite3 app.db < migrate.sql", "python logs.py", "systemctl restart app"])
+@pytest.mark.parametrize(
+    "run",
+    [
+        *("sqlite3 app.db < migrate.sql", "python logs.py", "systemctl restart app", "rm -rf logs", "mkdir logs"),
+        *("make logs", 'sqlite3 app.db "insert into t select * from u"', "git reflog expire --all"),
+        *('sqlite3 app.db "create table x as select 1"', "ssh web ls && ./deploy.sh", "journalctl --vacuum-time=1d"),
+    ],
+)
 def test_what_does_something_may_fail(run: str) -> None:
     assert outcome_of("Traceback (most recent call last):\nValueError: 3", run)[1]

@@ -77,13 +77,15 @@ _ERROR = re.compile(
 )
 _LOOKS = re.compile(  # what it prints is what it was asked to show, errors in source code among it
     r"(?:(?:(?:cd|export|source) |[A-Za-z_]\w*=)[^&;|\n]+(?:&&|;|\n)\s*)*"
-    r"(?:sudo (?:-\S+ )*|ssh (?:-\S+ )*[\w.@-]+ [\"']?)*"
-    r"(?:for\b|if\b|echo|printf|which|type|command|env|[a-z]*grep|rg|ag|sed|g?awk|cat|bat|head|tail|less|find|fd|ls|tree|wc|diff|jq|yq|stat|file|du|sort"
-    r"|uniq|nl|strings|ss|lsof|ps|journalctl|dmesg|z?less|zcat|xxd|hexdump|Get-Content|Select-String"
-    r"|(?:sqlite3|duckdb) [^;|&\n]*?[\"' ](?i:select|explain|pragma|\.schema|\.tables)"
-    r"|[\w-]+ (?:-\S+ (?:[\w./-]+ )?|compose |service )*logs(?![./])|systemctl (?:--?\S+ )*status"
-    r"|git (?:-\S+ (?:\S+ )?)*(?:diff|show|log|reflog|status|branch|grep|blame|remote|rev-parse|worktree list)"
-    r"|kubectl (?:-\S+ (?:\S+ )?)*(?:get|describe)|docker (?:ps|images|inspect)"
+    r"(?:sudo (?:-\S+ )*)?(?:ssh (?:-\S+ )*[\w.][\w.@-]* (?![^\n]*(?:;|&&))[\"']?(?:sudo (?:-\S+ )*)?)?"
+    r"(?:for\b|if\b|echo|printf|which|type|command|env|[a-z]*grep|rg|ag|sed|g?awk|cat|bat|head|tail|find|fd|ls|tree|wc"
+    r"|diff|jq|yq|stat|file|du|sort|uniq|nl|strings|ss|lsof|ps|journalctl(?! --(?:vacuum|rotate))|dmesg|z?less|zcat|xxd"
+    r"|hexdump|Get-Content|Select-String"
+    r"|(?:sqlite3|duckdb) [^;|&\n\"']*(?:[\"'](?i:select|explain|pragma)|[\"' ]\.(?:schema|tables))"
+    r"|(?:docker(?:-compose)?|podman|kubectl|oc|heroku|fly|gh|pm2|vercel|aws)"
+    r" (?:-\S+ (?:(?!compose |service )[\w./][\w./-]* )?|compose |service )*logs(?![./])|systemctl (?:--?\S+ )*status"
+    r"|git (?:-\S+ (?:[^\s-]\S* )?)*(?:diff|show|log|reflog(?! expire)|status|branch|grep|blame|remote|rev-parse"
+    r"|worktree list)|kubectl (?:-\S+ (?:[^\s-]\S* )?)*(?:get|describe)|docker (?:ps|images|inspect)"
     r"|gh \w+ (?:diff|view|list)|gh api)\b"
 )
 _SAYS = re.compile(r"^([\w.+-]+)(?:\[\d+\])?: \S.*\Z", re.MULTILINE)  # a program, and the last that it says
