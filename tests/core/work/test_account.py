@@ -510,6 +510,26 @@ def test_what_a_command_could_not_remove_stays() -> None:
     assert told_files(*said) == {"created": "src/a.py"}
 
 
+@pytest.mark.parametrize(
+    "restore",
+    [
+        "git checkout -- conf/app.yml",
+        "git restore .",
+        "git stash",
+        "git reset --hard",
+        "cd conf && git checkout app.yml",
+    ],
+)
+def test_what_git_restores_is_not_deleted(restore: str) -> None:
+    said = [*edited("src/a.py"), *commanded("rm conf/app.yml"), *commanded(restore)]
+    assert told_files(*said) == {"edited": "src/a.py"}
+
+
+@pytest.mark.parametrize("other", ["git checkout main", "git restore --staged .", "git stash pop", "git reset HEAD~1"])
+def test_what_git_does_not_restore_stays_deleted(other: str) -> None:
+    assert told_files(*commanded("rm conf/app.yml"), *commanded(other)) == {"deleted": "conf/app.yml"}
+
+
 def test_a_moved_file_is_told_under_its_new_name() -> None:
     assert told_files(*wrote("/repo/src/a.py"), *commanded("git mv src lib")) == {"created": "/repo/lib/a.py"}
 

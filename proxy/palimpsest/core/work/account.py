@@ -162,7 +162,7 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
     from palimpsest.core.work.removals import with_removals  # a server that sees no compaction needs none
 
-    changing = [*with_removals(done)]
+    changing = with_removals(done)
     acts = [*_acts(changing, runs, failed, texts, visible, plans)]
     seen_or_told = "\n".join((visible, *(line.text for line in acts))).lower()
     acts = [*_fitting((*acts, *_settled(texts, seen_or_told)), room)]
