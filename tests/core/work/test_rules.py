@@ -74,6 +74,21 @@ def test_rules_that_only_share_words_hold_both(earlier: str, later: str) -> None
     assert told(earlier, later) == [earlier, later]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later", "holding"),
+    [
+        ("Timestamps in UTC", "Timestamps in CET", ["Timestamps in CET"]),
+        ("line length 100", "line length is 120", ["line length is 120"]),
+        ("services use port 8080", "services use port 9090 in demos", ["services use port 8080"]),
+        ("commit messages are imperative", "commit messages are signed", ["commit messages are imperative"]),
+    ],
+)
+def test_what_only_stands_replaces_another_value_of_its_kind_and_nothing_else(
+    earlier: str, later: str, holding: list[str]
+) -> None:
+    assert told(earlier, later) == [*holding, *([later] if later not in holding else [])]
+
+
 def test_a_rule_that_the_model_sees_is_not_told_and_ends_an_earlier_one() -> None:
     assert told("Always answer in German.", visible="Always answer in English.") == []
     assert told("Never push to main.", visible="We said: Never push to main.") == []

@@ -35,6 +35,10 @@ def test_what_things_of_a_kind_need_or_look_like_stands_without_a_lasting_word(s
         *("I moved the config to settings.py this morning.", "Marta reviewed it yesterday and had two comments."),
         *("the port is 7431 now", "Clippy complains about an unused import.", "The images are too large, 3 MB each."),
         *("use a dict here, the list is too slow", "It should return 404 instead of 500 for unknown ids."),
+        *("our deploy stays red until Ann is back", "page size 20", "we deploy in five minutes", "docs are stale"),
+        *("Use the first option, not the second.", "every click returns an error", "Greetings from Rome, see you"),
+        *("Jana needs the report from you.", "Timestamps in the log", "Users get a 500 on the profile page."),
+        *("types are off", "Docker uses 4 GB of memory.", "Tim needs a review from Ann first.", "any idea has merit"),
     ],
 )
 def test_orders_for_once_and_reports_do_not_stand(said: str) -> None:

@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from palimpsest.domain import Query
-from palimpsest.memory.recall.eligibility import REPEAT_SECONDS, among, first_of_equals, repeats, without_rejected
+from palimpsest.memory.recall.eligibility import (
+    REPEAT_SECONDS,
+    among,
+    first_of_equals,
+    repeats,
+    repeats_order,
+    without_rejected,
+)
 
 from tests.core.passage_tables import NOW, passage_table
 
@@ -89,3 +96,15 @@ def test_who_makes_the_same_request_less_politely_only_repeats_it(text: str, req
 )
 def test_what_states_forbids_or_adds_anything_does_not_repeat_a_request(text: str, request_text: str) -> None:
     assert not repeats(text, request_text)
+
+
+@pytest.mark.parametrize(
+    ("text", "request_text", "is_repeated"),
+    [
+        ("ok. run the tests", "run the tests", True),
+        ("run the tests with two workers", "run the tests", False),
+        ("deploy from the release branch by hand", "deploy the release", False),
+    ],
+)
+def test_an_order_with_more_words_tells_how_it_is_done(text: str, request_text: str, is_repeated: bool) -> None:
+    assert repeats_order(text, request_text) == is_repeated

@@ -165,8 +165,12 @@ def _asks(rule: str) -> bool:
 
 def _replaces(new: _Rule, old: _Rule) -> bool:
     """Whether a later rule replaces an earlier one, or says all of it."""
-    if old.is_sure and not new.is_sure:
-        return False
+    changed = new.about ^ old.about
+    is_one_word = len(changed) == 2 and len(new.about) == len(old.about)
+    if not new.is_sure:  # it may be a report: only another value of the same kind replaces one
+        are_numbers = {any(map(str.isdigit, word)) for word in changed}
+        is_other_value = len(are_numbers) == 1 and (are_numbers == {True} or changed <= new.values | old.values)
+        return not old.is_sure and bool(new.about) and (not changed or (is_one_word and is_other_value))
     if new.about == old.about:
         return bool(new.about)
     shared, both_forbid = new.about & old.about, new.forbids and old.forbids
@@ -174,6 +178,4 @@ def _replaces(new: _Rule, old: _Rule) -> bool:
         return not both_forbid  # what is forbidden under more conditions is forbidden less
     if new.forbids != old.forbids:
         return bool(shared) and new.about <= old.about and len(old.about) <= len(shared) * LEAST_SHARED
-    changed = new.about ^ old.about
-    is_one_word = len(changed) == 2 and len(new.about) == len(old.about)
     return not both_forbid and bool(shared) and is_one_word and changed <= new.values | old.values

@@ -137,13 +137,14 @@ def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, 
 
 
 def without_orders(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
-    """For an order ("ok. run the tests"), the eligible passages without orders and mere reports of elsewhere."""
+    """For an order ("ok. run the tests"), the eligible passages without the same and without mere reports of elsewhere."""
     if not is_order(asked.text):
         return eligible
     brief = eligible & ~table.wishes & (table.conversations != asked.own) & (table.lengths <= ORDER_CHARS)
     read = texts_of(texts, table, np.flatnonzero(brief)[-MOST_OF_TEMPLATE:]).items()
+    is_empty = [repeats_order(text, asked.text) if table.users[row] else tells_nothing(text) for row, text in read]
     kept = eligible.copy()
-    kept[[row for row, text in read if (is_order if table.users[row] else tells_nothing)(text)]] = False
+    kept[[row for (row, _), empty in zip(read, is_empty, strict=True) if empty]] = False
     return kept
 
 
@@ -156,6 +157,11 @@ def _requests(table: PassageTable) -> Bools:
 def _held(table: PassageTable, asked: QueryMatches, terms: Collection[str]) -> Floats:
     """How many of these terms of the question each passage holds: (n,)."""
     return sum_term_weights({term: asked.found[term] for term in terms}, dict.fromkeys(terms, 1.0), len(table))
+
+
+def repeats_order(text: str, request: str) -> bool:
+    """Whether a text is an order that says no more than the request, as "run the tests with two workers" does."""
+    return is_order(text) and {*query_terms(request)}.issuperset(query_terms(text))
 
 
 def repeats(text: str, request: str) -> bool:
