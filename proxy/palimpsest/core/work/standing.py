@@ -48,9 +48,9 @@ _FORMS = (
 _STANDS = re.compile(f"(?:{'|'.join(_FORMS)})", re.IGNORECASE)
 _PASSES = re.compile(  # what one tells of now or of once, or of somebody
     r"^(?:I|it|this|that|there|they|s?he|you|looks?|in|if|when|where|why|how|what|let|then|we (?:need|did)|please|last"
-    r"|first|next|two|three|lines|\d+)\b|^(?-i:[A-Z][a-z]+) needs\b|\b(?:now|today|yesterday|tonight"
-    r"|tomorrow|currently|already|yet|was|were|had|did|at the moment|for once|twice|again|fail(?:s|ed)?|passe[sd]|broken|wrong|green|missing|too|empty|gone"
-    r"|fine|ready|stuck|down|sent|took|ran|found|said|got|went|came|made|set|red|stale|slow(?:er)?|late"
+    r"|first|next|two|three|lines|\d+)\b|^(?-i:[A-Z][a-z]+) needs\b|\b(?:now|today|yesterday|tonight|tomorrow|currently"
+    r"|already|yet|was|were|had|did|at the moment|for once|twice|again|fail(?:s|ed)?|passe[sd]|broken|wrong|green"
+    r"|missing|too|empty|gone|fine|ready|stuck|down|sent|took|ran|found|said|got|went|came|made|set|red|stale|slow(?:er)?|late"
     r"|error(?! (?:messages?|codes?|handling|format))|bugs?|minutes|second|below|undefined|(?:is|are) off|flake|die"
     r"|hangs?|crash(?:es)?|complain(?:s|ed)?|from you|\d+ %)\b",
     re.IGNORECASE,

@@ -137,7 +137,7 @@ def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, 
 
 
 def without_orders(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
-    """For an order ("ok. run the tests"), the eligible passages without the same and without mere reports of elsewhere."""
+    """For an order ("ok. run the tests"), the eligible passages without the same and mere reports of elsewhere."""
     if not is_order(asked.text):
         return eligible
     brief = eligible & ~table.wishes & (table.conversations != asked.own) & (table.lengths <= ORDER_CHARS)
