@@ -136,6 +136,14 @@ def test_how_long_a_result_is_read_grows_with_its_length(sign: str) -> None:
     assert exponent(lambda text: outcome_of(text, text), repeated(sign), 4_000, 16_000) < 1.6  # 2 is quadratic
 
 
+@pytest.mark.parametrize("sign", ["\n", " ", "-\n", "1. "])
+def test_how_long_a_call_is_read_grows_with_its_length(sign: str) -> None:
+    def called_with(size: int) -> str:
+        return f"Bash({json.dumps({'command': repeated(sign, 'cat > x.csv')(size)})})"
+
+    assert exponent(calls_of, called_with, 4_000, 16_000) < 1.6
+
+
 @pytest.mark.parametrize("program", ["gcc ", "docker ", "git ", "kubectl ", "sudo ", "ssh "])
 @pytest.mark.parametrize("flag", ["-Wall ", "-f compose ", "-n x ", "-a -- "])
 def test_how_long_a_command_is_read_grows_with_the_number_of_its_flags(program: str, flag: str) -> None:

@@ -60,7 +60,7 @@ _CHANGED = re.compile(  # what a tool answers that changed a file
     r"(?: successfully)?(?: to| at)?:? ?`?(?P<path>[\w.@~+-]*/[\w.@~+/-]*\w)`?"
     r"(?: (?:has been|was) (?P<then>created|deleted|updated|edited))?"
 )
-_STEP = re.compile(r"^\s*(?:[-*]|\d+\.)\s*\[(.)\]\s*(.+)$", re.MULTILINE)
+_STEP = re.compile(r"^[ \t]*(?:[-*]|\d+\.)\s*\[(.)\]\s*(.+)$", re.MULTILINE)
 _STATE = re.compile(r"^(?:pending|in[_-]progress|completed|cancelled|high|medium|low)$", re.MULTILINE)  # of a step
 _EXIT = re.compile(r"\b(?i:exit(?:ed)?(?: with)?(?:[ _]?code|[ _]?status)?|returncode)\W{1,4}(\d+)")
 _TESTS = re.compile(
