@@ -119,8 +119,9 @@ def test_what_was_cleared_does_not_come_back_and_what_another_session_said_does(
         return
     said = [event for event in session.events if event.get("subtype") == "hook_response"]
     assert f"Palimpsest remembers, at {serving.url.removesuffix('/v1')}" in said[0]["output"]
-    begun = next(event for event in session.events if event.get("subtype") == "init")
-    assert [one["status"] for one in begun["mcp_servers"] if "palimpsest" in one["name"]] == ["connected"]
+    begun = [event for event in session.events if event.get("subtype") == "init"]  # one for each message
+    # It may still connect when the first message is sent.
+    assert [one["status"] for one in begun[-1]["mcp_servers"] if "palimpsest" in one["name"]] == ["connected"]
     assert "Palimpsest remembers" not in texts(asked(upstream)), "the model was told as well"
 
 
