@@ -160,7 +160,7 @@ def _held(table: PassageTable, asked: QueryMatches, terms: Collection[str]) -> F
 
 
 def repeats_order(text: str, request: str) -> bool:
-    """Whether a text is an order that says no more than the request, as "run the tests with two workers" does."""
+    """Whether a text is an order that says no more than the request; "run the tests with two workers" says more."""
     return is_order(text) and {*query_terms(request)}.issuperset(query_terms(text))
 
 
