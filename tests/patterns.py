@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import cycle
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser
@@ -15,14 +16,15 @@ LETTERS = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zAbC4fG6hJ8kM2nP5qR7sT9uV1wX3yZ"
 
 def example(pattern: re.Pattern[str]) -> str:
     """A text that the pattern matches whole; what stands around it is not asked."""
-    letters = cycle(LETTERS)
-    return "".join(_chosen(parser.parse(pattern.pattern, pattern.flags), letters))
+    return "".join(_chosen(parser.parse(pattern.pattern, pattern.flags), cycle(LETTERS)))
 
 
+@cache  # modules import patterns of each other
 def fragments(pattern: re.Pattern[str]) -> set[str]:
     """The texts that a pattern names, its shortest match, and parts of it: what makes it begin again and again."""
-    whole = example(pattern)
-    literal = {run for run in _literals(parser.parse(pattern.pattern, pattern.flags)) if run.strip("\0")}
+    parsed = parser.parse(pattern.pattern, pattern.flags)
+    whole = "".join(_chosen(parsed, cycle(LETTERS)))
+    literal = {run for run in _literals(parsed) if run.strip("\0")}
     return {
         *literal,
         whole,
