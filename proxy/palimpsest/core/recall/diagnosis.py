@@ -82,7 +82,8 @@ class _HumanWords:
     def of(chat: Chat, asides: Asides, summary_at: Sequence[int]) -> _HumanWords:
         newest = newest_human(chat)
         at, text = newest_spoken(chat, asides)
-        place = newest - sum(message.is_instruction for message in chat.messages[: newest + 1])
+        behind = sum(not message.is_instruction for message in chat.messages[newest:])
+        place = len(chat.history) - behind if newest >= 0 else -1
         is_summary = newest >= 0 and place in summary_at
         if is_summary and at == newest and (typed := typed_behind(chat.messages[at], asides)):
             text, is_summary = typed, False  # some clients put it into the message of the summary
