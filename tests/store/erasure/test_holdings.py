@@ -33,7 +33,6 @@ CACHES_WITHOUT_WORDS = {  # of keys, rules, addresses, statements
     "palimpsest.store.engine.postgres.connection._together",
     "palimpsest.store.engine.postgres.connection._width",
     "palimpsest.features.page.application.templates",
-    "palimpsest.core.history.request_roles._any_of",
     "palimpsest.core.history.shingles._constants",
     "palimpsest.core.caller.identity.tenant_key",
     "palimpsest.core.redaction.formats.long_formats",

@@ -64,6 +64,7 @@ class Signals:
     defines: tuple[re.Pattern[str], ...] = ()
     instructs: tuple[re.Pattern[str], ...] = ()
     asks: tuple[re.Pattern[str], ...] = ()
+    any_asks: re.Pattern[str] | None = None  # matches where any of `asks` does: one search instead of one for each
     forms: tuple[re.Pattern[str], ...] = ()
     probes: tuple[re.Pattern[str], ...] = ()
     asides: Asides = Asides()
@@ -93,6 +94,7 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
                 f"client table, {section}.{kind}: {cause.pattern!r} is not a valid pattern: {cause}"
             ) from cause
 
+    asks = patterns("asks")
     return Signals(
         conversation_ids=rows("conversation_ids"),
         parent_ids=rows("parent_ids"),
@@ -101,7 +103,8 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
         retries=rows("retries"),
         defines=patterns("defines"),
         instructs=patterns("instructs"),
-        asks=patterns("asks"),
+        asks=asks,
+        any_asks=re.compile("|".join(f"(?:{pattern.pattern})" for pattern in asks)) if asks else None,
         forms=patterns("forms"),
         probes=patterns("probes"),
         asides=Asides(patterns("texts", "asides")),

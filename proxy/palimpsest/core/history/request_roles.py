@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.domain import Chat, Message, Shape, frozen
@@ -22,7 +21,6 @@ EDGE_CHARS = 2000  # an instruction is glued to either end of a transcript
 OPENING_CHARS = 200  # "[Pause the game. Summarise the most important events so far, ..."
 LONG_ASK_CHARS = 400  # nobody types an instruction of this length; clients keep them as templates
 ABOUT_CHARS = 60  # "a detailed summary" ... "of the conversation so far"
-TABLES = 4  # of clients; a process has one
 REMEMBERED_PROMPTS = 512  # beginnings of system prompts: the same one stands in every request of a client
 TRANSCRIPT_CHARS = 20_000  # both voices have spoken by then
 _SUMMARY = re.compile(r"summar|condens|compact|compress|recap|digest|snapshot|checkpoint|hand-?off|context extract")
@@ -73,7 +71,7 @@ def intent_of(chat: Chat, signals: Signals) -> Intent:
         defines = ends[:OPENING_CHARS] or "a probe"
     instructs = defines or _first_of_orders(signals.instructs, orders)
     found = []
-    if signals.asks and _any_of(signals.asks).search(ends):  # mostly not: one search instead of one for each
+    if signals.any_asks and signals.any_asks.search(ends):  # mostly not
         found = [match for pattern in signals.asks if (match := pattern.search(ends))]
     hits = [match.group() for match in found]
     about = any(_CONVERSATION.search(ends[match.start() : match.end() + ABOUT_CHARS]) for match in found)
@@ -162,12 +160,6 @@ def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
     if shape.capped and not parent.capped:
         found.append("the answer is limited in length, unlike the conversation's")
     return tuple(found)
-
-
-@lru_cache(TABLES)
-def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
-    """One pattern that matches where any of these does."""
-    return re.compile("|".join(f"(?:{pattern.pattern})" for pattern in patterns))
 
 
 @word_cache(REMEMBERED_PROMPTS)
