@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from palimpsest.core.recall.needs import EXAMPLES
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Vectors
 from palimpsest.features.registry import FEATURES
@@ -33,6 +34,7 @@ class Model(WordEmbedder):
         self.is_loading = False
         self.fails: set[str] = set()
         self.watched = 0
+        self.aside: list[str] = []
 
     def _do(self, what: str) -> None:
         if what in self.fails:
@@ -44,6 +46,10 @@ class Model(WordEmbedder):
     async def watch(self) -> None:
         self.watched += 1
         self._do("watch")
+
+    async def embed_aside(self, texts: Sequence[str]) -> Vectors:
+        self.aside += texts
+        return await super().embed_aside(texts)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         self._do("embed")
@@ -104,6 +110,11 @@ async def test_without_the_model_memory_is_ready_and_says_so(house: House, loads
         state = await service.state()
         assert (state.is_ready, state.embedder, state.reasons) == (True, says, (reason,))
         assert "palimpsest_embedder_ready 0.0" in house.metrics.render().decode()
+
+
+async def test_what_each_request_is_compared_with_is_embedded_before_the_first(house: House) -> None:
+    async with house.running():
+        await house.until(lambda _: [*house.model.aside] == [*EXAMPLES])
 
 
 async def test_indexing_that_falls_behind_says_so_in_steps(house: House) -> None:

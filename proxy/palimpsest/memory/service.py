@@ -258,8 +258,8 @@ class MemoryService:
         await self._follow()
         self.counts.gauge("store_up", not self.database.error)  # until it is looked at for the first time
         start("assistants", self._load_extensions)
-        watch = self.model.watch
         # after the above, as a model takes the machine
+        watch = self._watch_model
         start("model", watch if self._indexer is None else partial(self._indexer.await_model, watch))
         if self._indexer is not None:
             start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
@@ -303,6 +303,11 @@ class MemoryService:
             await asyncio.sleep(FOLLOW_SECONDS)
         await self._open_store()
         await self.follower.follow()
+
+    async def _watch_model(self) -> None:
+        await self.model.watch()
+        if self.model.ready:
+            self.recall.warm()
 
     async def _loaded(self) -> bool:
         """Wait a moment for a model that is being loaded; whether it is ready."""

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.ma  # else the first request waits for it: `np.unique` looks for masks
 import structlog
 
 from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
@@ -373,17 +374,22 @@ class Recall:
             return None
         return keys.boost(ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock())
 
-    async def _needs(self, text: str, question: Floats, *, is_full: bool) -> Needs:
-        """What the request may need; nothing until the examples are embedded, which begins with the first request."""
+    def warm(self) -> asyncio.Task[Vectors]:
+        """The examples of needs, being embedded: from when the model is loaded, or the first request waits for them."""
         if self._examples is None:
             self._examples = asyncio.create_task(self._embed_examples())
-        await await_for(self._examples, EXAMPLES_SECONDS)
-        if not self._examples.done():
+        return self._examples
+
+    async def _needs(self, text: str, question: Floats, *, is_full: bool) -> Needs:
+        """What the request may need; nothing until the examples are embedded."""
+        examples = self.warm()
+        await await_for(examples, EXAMPLES_SECONDS)
+        if not examples.done():
             return {}
-        if self._examples.cancelled() or self._examples.exception() is not None:
+        if examples.cancelled() or examples.exception() is not None:
             self._examples = None
             return {}
-        return needs_of(text, question, self._examples.result(), is_full=is_full)
+        return needs_of(text, question, examples.result(), is_full=is_full)
 
     async def _embed_examples(self) -> Vectors:
         """Vectors of the examples of needs, a few at a time: questions of other requests come between."""
