@@ -14,6 +14,7 @@ from palimpsest.settings.policy import (
     TenantPolicy,
     UpstreamPolicy,
 )
+from palimpsest.settings.reference import descriptions
 from pydantic import BaseModel, ValidationError
 
 HELD = UpstreamPolicy(auth="held")
@@ -34,7 +35,9 @@ def test_every_field_says_what_it_is_for() -> None:
         f"{section.__name__}.{name}"
         for section in sections(Policy)
         for name, field in section.model_fields.items()
-        if not (field.description or (isinstance(field.default, BaseModel) and type(field.default).__doc__))
+        if not (
+            descriptions(section).get(name) or (isinstance(field.default, BaseModel) and type(field.default).__doc__)
+        )
     ]
     assert silent == []
 

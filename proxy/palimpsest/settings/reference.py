@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from inspect import getsource
+from itertools import pairwise
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -66,7 +70,7 @@ def as_yaml() -> str:
     """`config/default.yaml`: every setting with its default, its description above it."""
     parts = [YAML_HEAD]
     for name, field in Policy.model_fields.items():
-        parts.append("\n" + _comment(_meaning(field), ""))
+        parts.append("\n" + _comment(_meaning(name, field), ""))
         default = field.get_default()
         if name == "upstreams":
             parts.append("upstreams:\n" + _upstreams(default) + UPSTREAM_EXAMPLE)
@@ -80,23 +84,22 @@ def as_yaml() -> str:
 def as_markdown() -> str:
     """`docs/settings.md`: a table for each section."""
     parts = [MARKDOWN_HEAD]
-    plain = [(name, field) for name, field in Policy.model_fields.items() if not _section(field)]
-    parts.append("\n" + _table(plain))
+    parts.append("\n" + _table(Policy, (name for name, field in Policy.model_fields.items() if not _section(field))))
     for name, field in Policy.model_fields.items():
         if inner := _section(field):
-            parts.append(f"\n## {name}{'[]' if _is_list(field) else ''}\n\n{_meaning(field)}\n\n")
-            parts.append(_table(inner.model_fields.items()))
+            parts.append(f"\n## {name}{'[]' if _is_list(field) else ''}\n\n{_meaning(name, field)}\n\n")
+            parts.append(_table(inner, inner.model_fields))
             for nested, deeper in inner.model_fields.items():
                 if item := _section(deeper):
-                    parts.append(f"\n### {name}.{nested}[]\n\n{deeper.description}\n\n")
-                    parts.append(_table(item.model_fields.items()))
+                    parts.append(f"\n### {name}.{nested}[]\n\n{descriptions(inner)[nested]}\n\n")
+                    parts.append(_table(item, item.model_fields))
     return "".join(parts)
 
 
 def _section_yaml(section: BaseModel) -> Iterator[str]:
     """The settings of a section as YAML, each below a comment that describes it."""
     for name, field in type(section).model_fields.items():
-        yield _comment(field.description, "  ") + f"  {name}: {_scalar(getattr(section, name))}\n"
+        yield _comment(descriptions(type(section))[name], "  ") + f"  {name}: {_scalar(getattr(section, name))}\n"
         if field.annotation == tuple[KeyPolicy, ...]:
             yield _keys()
 
@@ -105,8 +108,8 @@ def _upstreams(upstreams: tuple[UpstreamPolicy, ...]) -> str:
     """The upstreams as YAML: the first with every setting described, others with what they set."""
     first, *others = upstreams
     lines = []
-    for name, field in UpstreamPolicy.model_fields.items():
-        lines.append(_comment(field.description, "    ") + f"    {name}: {_scalar(getattr(first, name))}\n")
+    for name, description in descriptions(UpstreamPolicy).items():
+        lines.append(_comment(description, "    ") + f"    {name}: {_scalar(getattr(first, name))}\n")
     for other in others:
         lines += [f"    {name}: {_scalar(getattr(other, name))}\n" for name in sorted(other.model_fields_set)]
         lines[-len(other.model_fields_set)] = "  - " + lines[-len(other.model_fields_set)].lstrip()
@@ -118,14 +121,27 @@ def _keys() -> str:
     lines = []
     for name, field in KeyPolicy.model_fields.items():
         value = KEY_EXAMPLES[name] if name in KEY_EXAMPLES else _scalar(field.get_default())
-        lines.append(f"  #     {name}: {value}  # {field.description}\n")
+        lines.append(f"  #     {name}: {value}  # {descriptions(KeyPolicy)[name]}\n")
     return "  # keys:\n" + "  #   - " + lines[0].removeprefix("  #     ") + "".join(lines[1:])
 
 
-def _comment(text: str | None, indent: str) -> str:
+@cache
+def descriptions(section: type[BaseModel]) -> Mapping[str, str]:
+    """What the settings of a section mean: the text below each in the source, which nobody else needs to load."""
+    (source,) = ast.parse(getsource(section)).body
+    assert isinstance(source, ast.ClassDef)
+    return {
+        setting.target.id: " ".join(str(text.value.value).split())
+        for setting, text in pairwise(source.body)
+        if isinstance(setting, ast.AnnAssign) and isinstance(setting.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
+
+
+def _comment(text: str, indent: str) -> str:
     prefix = f"{indent}# "
     wrapped = textwrap.wrap(
-        text or "",
+        text,
         COMMENT_COLUMNS,
         initial_indent=prefix,
         subsequent_indent=prefix,
@@ -149,22 +165,23 @@ def _section(field: FieldInfo) -> type[BaseModel] | None:
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
 
 
-def _meaning(field: FieldInfo) -> str | None:
-    """The description of a setting; of a section without one, that of its model."""
-    return field.description or (_section(field) or BaseModel).__doc__
+def _meaning(name: str, field: FieldInfo) -> str:
+    """What a setting at the top means; of a section without a description, what its model is."""
+    return descriptions(Policy).get(name) or (_section(field) or BaseModel).__doc__ or ""
 
 
 def _is_list(field: FieldInfo) -> bool:
     return bool(get_args(field.annotation))
 
 
-def _table(fields: Any) -> str:
-    """The settings of a section as a Markdown table."""
+def _table(section: type[BaseModel], names: Iterable[str]) -> str:
+    """Settings of a section as a Markdown table."""
     lines = ["| setting | default | allowed | meaning |\n", "|---|---|---|---|\n"]
-    for name, field in fields:
+    for name in names:
+        field = section.model_fields[name]
         if _section(field) and not _is_list(field):
             continue
         default = "required" if field.is_required() else f"`{_scalar(field.get_default(call_default_factory=True))}`"
         allowed = described(field).replace("|", "\\|")
-        lines.append(f"| `{name}` | {default} | {allowed} | {field.description} |\n")
+        lines.append(f"| `{name}` | {default} | {allowed} | {descriptions(section)[name]} |\n")
     return "".join(lines)
