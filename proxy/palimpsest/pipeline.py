@@ -87,19 +87,13 @@ class Pipeline:
         memory: MemoryService,
         metrics: Metrics,
         clock: Clock,
-        generation: int = 0,
-        off_for: frozenset[str] = frozenset(),
+        generation: int = 0,  # number of the policy
+        off_for: frozenset[str] = frozenset(),  # tenants for whom memory is switched off; "" everybody
         tracer: Tracer = NO_TRACER,
-        trusts_machine: bool = False,
+        trusts_machine: bool = False,  # programs on this machine need no credential to be remembered
+        # where it cannot be looked up what a request continues, it is archived later, by `take`
         keeps_unlinked: bool = False,
     ) -> None:
-        """
-        Args:
-            generation: number of the policy.
-            off_for: tenants for whom memory is switched off; "" everybody.
-            keeps_unlinked: where it cannot be looked up what a request continues, it is archived later, by `take`.
-            trusts_machine: programs on this machine need no credential to be remembered.
-        """
         self._policy = policy
         self._keeps_unlinked = keeps_unlinked
         self._rules = Rules(policy, signals, secret, memory.tokens.text, generation, off_for, trusts_machine)

@@ -80,16 +80,10 @@ class Commands:
     def __init__(
         self,
         policy: Policy,
-        assistance: ExtensionSource | None = None,
-        asks_models: bool = False,
-        keeps_to_secret: bool = True,
+        assistance: ExtensionSource | None = None,  # what plans and selects for recall, where the policy wants it
+        asks_models: bool = False,  # whether it asks the language models that the policy names
+        keeps_to_secret: bool = True,  # see `opened`
     ) -> None:
-        """
-        Args:
-            keeps_to_secret: see `opened`.
-            assistance: what plans and selects for recall, where the policy wants it.
-            asks_models: whether it asks the language models that the policy names.
-        """
         self.policy = policy if asks_models else policy.model_copy(update={"models": {}})
         self.counts, self.clock, self.environment = Metrics(), time.time, os.environ
         self.embedder = LocalEmbedder(policy.model, self.counts)

@@ -69,21 +69,15 @@ class ProxyRoutes:
         self,
         policy: Policy,
         pipeline: Preparer,
-        upstreams: Sender,
-        keyring: ProxyKeys,
+        upstreams: Sender,  # opened and closed by the caller, around the life of this application
+        keyring: ProxyKeys,  # says who is refused for the key that is shown, or missing
+        # the rules for callers that share the provider's account; None: no rules needed
         state: ProviderState | None = None,
+        # told the status of each answer, but for requests that were refused here
         answered: Callable[[int], None] = lambda status: None,
         tracer: Tracer = NO_TRACER,
-        limits: Limits | None = None,
+        limits: Limits | None = None,  # of what the requests of a key may name; None: nothing is refused
     ) -> None:
-        """
-        Args:
-            upstreams: opened and closed by the caller, around the life of this application.
-            keyring: says who is refused for the key that is shown, or missing.
-            state: the rules for callers that share the provider's account; None: no rules needed.
-            limits: of what the requests of a key may name; None: nothing is refused.
-            answered: told the status of each answer, but for requests that were refused here.
-        """
         self._needs_model = needs_model(policy.upstreams)
         self._joins_sockets = policy.memory.websockets == "remember" and policy.memory.mode is not Mode.OFF
         self._declines_sockets = policy.memory.websockets == "decline" and policy.memory.mode is not Mode.OFF

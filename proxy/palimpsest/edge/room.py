@@ -38,12 +38,8 @@ class Room:
     """The connection limits of one server, and their current use."""
 
     def __init__(self, connections: int, requests: int) -> None:
-        """
-        Args:
-            connections: held at once, at most.
-            requests: forwarded at once, at most; fewer than connections, so that others can be told.
-        """
-        self.connections, self.requests = connections, requests
+        self.connections = connections  # held at once, at most
+        self.requests = requests  # forwarded at once, at most; fewer than connections, so that others can be told
         self.when_left: Callable[[], object] = lambda: None  # called when a connection has ended
         self.taken = 0  # connections
         self._forwarded = 0

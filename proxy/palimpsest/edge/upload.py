@@ -96,13 +96,8 @@ class Copies:
     """The decoded copies of a proxy."""
 
     def __init__(self, limit_bytes: int, wait_seconds: float) -> None:
-        """
-        Args:
-            limit_bytes: of the decoded body; larger ones are not read.
-            wait_seconds: longest wait for a turn.
-        """
-        self._limit_bytes = limit_bytes
-        self._wait_seconds = wait_seconds
+        self._limit_bytes = limit_bytes  # of the decoded body; larger ones are not read
+        self._wait_seconds = wait_seconds  # longest wait for a turn
         self._turns = asyncio.Semaphore(LARGE_AT_ONCE)
 
     def copy(self, sent: bytes, headers: RawHeaders) -> AbstractAsyncContextManager[bytes | None]:

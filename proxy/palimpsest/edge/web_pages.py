@@ -41,12 +41,7 @@ class WebPages:
     """The rules of a proxy for web pages; see `objection`."""
 
     def __init__(self, listen: ListenPolicy, *, has_keys: bool, hostname: str) -> None:
-        """
-        Args:
-            has_keys: every caller needs a key of the proxy; a page only has one that somebody gave it.
-            hostname: this machine's.
-        """
-        self._checks_pages = not has_keys
+        self._checks_pages = not has_keys  # where every caller needs a key, a page only has one that somebody gave it
         self._checks_host = bool(listen.allowed_hosts) or (listen.is_loopback and not has_keys)
         own = hostname.lower()
         self._names = LOCAL_NAMES | CONTAINER_NAMES | {own, own.partition(".")[0], f"{own.partition('.')[0]}.local"}

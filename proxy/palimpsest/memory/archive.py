@@ -37,30 +37,20 @@ class Archive:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Policy,  # its `data` is the folder
         counts: Counts,
         embedder: Embedder,
         clock: Clock = time.time,
         *,
-        secret: Callable[[], bytes] = lambda: b"",
-        keeps_to_secret: bool = False,
-        on_replaced: Callable[[], None] = lambda: None,
-        current: Callable[[], Policy] | None = None,
-        assistants: Assistants | None = None,
+        secret: Callable[[], bytes] = lambda: b"",  # under which names are hashed; read when something needs it
+        keeps_to_secret: bool = False,  # whether to refuse a database that was written with another one
+        on_replaced: Callable[[], None] = lambda: None,  # as of `engine_of`
+        current: Callable[[], Policy] | None = None,  # the policy in force when it is called; None: always `policy`
+        assistants: Assistants | None = None,  # language models that help memory; None: none do
+        # waits a moment for a model that is being loaded; see `Recall`
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
-        embed_aside: EmbedAside | None = None,
+        embed_aside: EmbedAside | None = None,  # embeds what was said last; see `Recall`
     ) -> None:
-        """
-        Args:
-            policy: its `data` is the folder.
-            secret: under which names are hashed; read when something needs it.
-            keeps_to_secret: whether to refuse a database that was written with another one.
-            on_replaced: as of `engine_of`.
-            current: the policy in force when it is called; None: always `policy`.
-            assistants: language models that help memory; None: none do.
-            embed_aside: embeds what was said last; see `Recall`.
-            model_loaded: waits a moment for a model that is being loaded; see `Recall`.
-        """
         self.counts = counts
         self.secret = secret
         self.current = current or (lambda: policy)

@@ -100,23 +100,15 @@ class MemoryService:
         secret: bytes,
         counts: Counts,
         clock: Clock = time.time,
-        model: LocalEmbedder | None = None,
-        limits: ArchiveLimits = LIMITS,
+        model: LocalEmbedder | None = None,  # None: the one that the policy names
+        limits: ArchiveLimits = LIMITS,  # of the archive, but for how long an answer waits: that is as the policy says
         tracer: Tracer = NO_TRACER,
-        environment: Mapping[str, str] = MappingProxyType({}),
+        environment: Mapping[str, str] = MappingProxyType({}),  # holds the keys of language models
+        # where LiteLLM runs; called if it has to. None: elsewhere
         litellm_thread: Callable[[], LiteLLMThread] | None = None,
-        archives_apart: bool = False,
-        sources: Sequence[ExtensionSource] = (),
+        archives_apart: bool = False,  # whether turns are written and indexed by a process of its own
+        sources: Sequence[ExtensionSource] = (),  # of what policies may switch on
     ) -> None:
-        """
-        Args:
-            model: None: the one that the policy names.
-            limits: of the archive, but for how long an answer waits: that is as the policy says.
-            environment: holds the keys of language models.
-            litellm_thread: where LiteLLM runs; called if it has to. None: elsewhere.
-            archives_apart: whether turns are written and indexed by a process of its own.
-            sources: of what policies may switch on.
-        """
         self.policy = policy
         self.counts = counts
         self.clock = clock

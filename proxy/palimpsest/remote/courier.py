@@ -121,23 +121,16 @@ class Courier:
         self,
         data: Path,
         secret: bytes,
+        # has a turn archived; when it returns, that is on the disk there. Raises `Away`, `Denied` or `Unacceptable`
         bring: Callable[[str, bytes], Awaitable[None]],
-        look: Callable[[], Awaitable[object]],
+        look: Callable[[], Awaitable[object]],  # raises one of the first two, unless memory answers
         counts: Counts,
+        # between looks after each of these
         away_seconds: float,
         denied_seconds: float,
-        on_waiting: Callable[[int], None] = lambda turns: None,
-        others_seconds: float = OTHERS_SECONDS,
+        on_waiting: Callable[[int], None] = lambda turns: None,  # told how many turns wait, whenever that changes
+        others_seconds: float = OTHERS_SECONDS,  # between looks for turns that other processes have left
     ) -> None:
-        """
-        Args:
-            bring: has a turn archived; when it returns, that is on the disk there. Raises `Away`, `Denied` or
-                `Unacceptable`.
-            look: raises one of the first two, unless memory answers.
-            away_seconds, denied_seconds: between looks after each of these.
-            on_waiting: told how many turns wait, whenever that changes.
-            others_seconds: between looks for turns that other processes have left.
-        """
         self._room = waiting_room(data, secret)
         self._bring, self._look = bring, look
         self._counts = counts

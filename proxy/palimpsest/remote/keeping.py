@@ -46,12 +46,8 @@ class KeptMemory:
     """The turns that wait for the server; one per process."""
 
     def __init__(self, policy: Policy, secret: bytes, memory: MemoryService, taker: Callable[[], TurnTaker]) -> None:
-        """
-        Args:
-            taker: the pipeline of the policy in force.
-        """
         self._memory = memory
-        self._taker = taker
+        self._taker = taker  # the pipeline of the policy in force
         counts: Counts = memory.counts
         waits = (AWAY_SECONDS, AWAY_SECONDS, memory.archivist.room.set_kept)
         self.courier = Courier(policy.data, secret, self._bring, self._check, counts, *waits)

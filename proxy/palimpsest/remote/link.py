@@ -19,9 +19,7 @@ from palimpsest.settings.policy import Policy, ServerPolicy, UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough
 
 PATH = "/memory/v1/link"
-CONNECT_SECONDS = (
-    1.0  # longer than a handshake across a continent takes; the first request waits so long for a dead box
-)
+CONNECT_SECONDS = 1.0  # a handshake across a continent takes less; the first request waits so long for a dead box
 ANSWER_SECONDS = 2.0  # the deadline there is a quarter of a second; the rest is for a long history on a slow line
 BRING_SECONDS = 30.0  # nobody waits for it
 
@@ -30,14 +28,9 @@ WRONG_KEY = "it does not accept this key; make one on that machine: palimpsest k
 
 
 class Link:
-    """An async context manager. Every method raises `Away` or `Denied`."""
+    """An async context manager. Every method raises `Away` or `Denied`. Without a key ("") none is shown."""
 
     def __init__(self, server: ServerPolicy, key: str, environment: Mapping[str, str]) -> None:
-        """
-        Args:
-            key: "": none is shown, as to a proxy on this machine that asks for none.
-            environment: says which authorities and which proxy of the network to use.
-        """
         self.url = server.url.rstrip("/")
         self._to = UpstreamPolicy(
             name="server",

@@ -35,18 +35,12 @@ class Recorder:
         self,
         courier: Courier,
         turn: str,
-        head: Json,
+        head: Json,  # of the envelope
         body: bytes,
-        wait_seconds: float,
-        status: int,
+        wait_seconds: float,  # that the end of the answer waits until the turn was brought
+        status: int,  # of the answer; 0: nobody answered
         headers: RawHeaders,
     ) -> None:
-        """
-        Args:
-            head: of the envelope.
-            wait_seconds: that the end of the answer waits until the turn was brought.
-            status: of the answer; 0: nobody answered.
-        """
         self._courier = courier
         self._turn, self._head, self._body = turn, head, body
         self._wait_seconds = wait_seconds

@@ -32,20 +32,14 @@ class Upstreams:
 
     def __init__(
         self,
-        upstreams: Sequence[UpstreamPolicy],
-        environment: Mapping[str, str],
-        keyring: ProxyKeys | None = None,
+        upstreams: Sequence[UpstreamPolicy],  # their names differ
+        environment: Mapping[str, str],  # holds the keys of those with `auth: held`
+        keyring: ProxyKeys | None = None,  # the keys that clients present to us; they are never forwarded
+        # gives the thread of LiteLLM, shared with the upstreams of other policies; called where one needs it. None: it
+        # runs where it has to
         litellm_thread: Callable[[], LiteLLMThread] | None = None,
         tracer: Tracer = NO_TRACER,
     ) -> None:
-        """
-        Args:
-            upstreams: their names differ.
-            environment: holds the keys of those with `auth: held`.
-            keyring: the keys that clients present to us; they are never forwarded.
-            litellm_thread: gives the thread of LiteLLM, shared with the upstreams of other policies; called where one
-                needs it. None: it runs where it has to.
-        """
         self._upstreams = tuple(upstreams)
         self._passthrough = Passthrough([u for u in upstreams if not u.litellm], environment, keyring)
         self._litellm: ViaLitellm | None = None

@@ -105,18 +105,13 @@ class Passthrough:
     """
     All pass-through upstreams, with one pool of connections. An async context manager.
 
-    It follows no redirects, keeps no cookies, and neither decodes nor adds anything.
+    It follows no redirects, keeps no cookies, and neither decodes nor adds anything. Names of upstreams differ; those
+    with `auth: held` get keys from the environment, and never one of `keyring`, which clients present to us.
     """
 
     def __init__(
         self, upstreams: Iterable[UpstreamPolicy], environment: Mapping[str, str], keyring: ProxyKeys | None = None
     ) -> None:
-        """
-        Args:
-            upstreams: all that will be asked; their names differ.
-            environment: holds the keys of those with `auth: held`.
-            keyring: the keys that clients present to us; they are never forwarded.
-        """
         upstreams = tuple(upstreams)
         self._held = {u.name: _credential(u, environment) for u in upstreams if u.auth == "held"}
         self._timeouts = {u.name: _timeout(u) for u in upstreams}

@@ -82,18 +82,12 @@ class ViaLitellm:
 
     def __init__(
         self,
-        upstreams: Iterable[UpstreamPolicy],
-        environment: Mapping[str, str],
-        keyring: ProxyKeys | None = None,
+        upstreams: Iterable[UpstreamPolicy],  # those with `litellm`; their names differ
+        environment: Mapping[str, str],  # holds the keys and secrets that they name
+        keyring: ProxyKeys | None = None,  # the keys that clients present to us; they are never forwarded
+        # shared with others, and closed by its owner; None: one of its own
         litellm_thread: LiteLLMThread | None = None,
     ) -> None:
-        """
-        Args:
-            upstreams: those with `litellm`; their names differ.
-            environment: holds the keys and secrets that they name.
-            keyring: the keys that clients present to us; they are never forwarded.
-            litellm_thread: shared with others, and closed by its owner; None: one of its own.
-        """
         self._upstreams = tuple(upstreams)
         self._environment = environment
         self._keyring = keyring or ProxyKeys({})

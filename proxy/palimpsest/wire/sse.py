@@ -23,14 +23,11 @@ class SSETap:
     """
 
     def __init__(self, limit_bytes: int) -> None:
-        """
-        Args:
-            limit_bytes: of payload. A longer stream is `overflowed`: no more payloads come, its end is still found.
-        """
         self.overflowed = False
         # Where in the last chunk the end begins, 0 once it is behind: the terminal event, or, where that has something
         # to say, the line end without which nobody can read it.
         self.terminal_at: int | None = None
+        # of payload. A longer stream is `overflowed`: no more payloads come, its end is still found
         self._room_bytes = limit_bytes
         self._line = bytearray()  # unfinished
         self._is_first = True  # of all lines

@@ -34,19 +34,13 @@ class ProxyKeys:
 
     def __init__(
         self,
+        # those of the policy, by the key itself. Where there is one, every caller needs a key
         keys: Mapping[str, KeyPolicy],
-        made: Mapping[bytes, ProxyKey] = MappingProxyType({}),
+        made: Mapping[bytes, ProxyKey] = MappingProxyType({}),  # those that were made while it ran, by their hash
         *,
-        is_required: bool = False,
-        is_complete: bool = True,
+        is_required: bool = False,  # every caller needs a key anyway
+        is_complete: bool = True,  # False: those that were made could not be read yet
     ) -> None:
-        """
-        Args:
-            keys: those of the policy, by the key itself. Where there is one, every caller needs a key.
-            made: those that were made while it ran, by their hash.
-            is_required: every caller needs a key anyway.
-            is_complete: False: those that were made could not be read yet.
-        """
         self._keys: dict[bytes, Key] = {digest_of(key.encode()): opens for key, opens in keys.items()}
         self._keys |= made
         self.is_required = is_required or bool(keys)

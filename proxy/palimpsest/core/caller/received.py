@@ -13,14 +13,9 @@ from palimpsest.wire.message import text_of
 
 
 class ReceivedRequest:
-    """Headers, body and key of a request."""
+    """Headers of a request, its decoded body (None where memory does not read it), and the proxy key that it shows."""
 
     def __init__(self, headers: RawHeaders, body: bytes | None, key: Key | None) -> None:
-        """
-        Args:
-            body: decoded; None where memory does not read it.
-            key: of the proxy, that the headers show.
-        """
         self.headers, self.body, self.key = headers, body, key
 
     def with_body(self, body: bytes | None) -> ReceivedRequest:

@@ -26,14 +26,10 @@ class ModelAssistants:
         database: Engine,
         counts: AssistCounts,
         clock: Clock,
-        environment: Mapping[str, str],
+        environment: Mapping[str, str],  # holds the keys that the policy names
+        # where LiteLLM runs, shared with the upstreams of clients; None: where it has to
         litellm_thread: Callable[[], LiteLLMThread] | None = None,
     ) -> None:
-        """
-        Args:
-            environment: holds the keys that the policy names.
-            litellm_thread: where LiteLLM runs, shared with the upstreams of clients; None: where it has to.
-        """
         self._database = database
         self._counts = counts
         self._clock = clock

@@ -117,13 +117,9 @@ class FactTools:
     """The tools over one database."""
 
     def __init__(self, facts: Facts, policy: Policy, off_for: frozenset[str] = frozenset()) -> None:
-        """
-        Args:
-            off_for: tenants for whom memory is switched off; "" everybody.
-        """
         self._facts = facts
         self._policy = policy
-        self._off_for = off_for
+        self._off_for = off_for  # tenants for whom memory is switched off; "" everybody
 
     async def recall(
         self, speaker: Speaker, pattern: str = "", category: FactCategory | None = None, scope: str = ""

@@ -106,21 +106,13 @@ class Prober:
     def __init__(
         self,
         database: Engine,
-        tables: PassageTables,
-        recall: Callable[[PassageTables], Retriever],
-        policy: Callable[[], Policy],
+        tables: PassageTables,  # those of requests, used where they hold the scope already
+        recall: Callable[[PassageTables], Retriever],  # makes a retriever over tables that counts nothing
+        policy: Callable[[], Policy],  # what is in force at the moment that it is called
         clock: Clock,
-        chance: random.Random | None = None,
-        look_seconds: float = LOOK_SECONDS,
+        chance: random.Random | None = None,  # what is asked for; None: another each time
+        look_seconds: float = LOOK_SECONDS,  # between looks whether it is time for a round
     ) -> None:
-        """
-        Args:
-            tables: those of requests, used where they hold the scope already.
-            recall: makes a retriever over tables that counts nothing.
-            policy: what is in force at the moment that it is called.
-            chance: what is asked for; None: another each time.
-            look_seconds: between looks whether it is time for a round.
-        """
         self._database = database
         self._tables = tables
         self._recall = recall

@@ -83,18 +83,14 @@ class Consolidator:
         embedder: Embedder,
         counts: Counts,
         clock: Clock,
+        # the model that judges what rules leave, as the policy in force names it; None: nobody does
         judge: Callable[[], ModelConsolidator | None] = lambda: None,
+        # that one user has at most, as the policy in force has it
         capacity_items: Callable[[], int] = lambda: CAPACITY_ITEMS,
+        # likewise, whether the conversations of a tenant see each other though they name no user
         is_shared: Callable[[], bool] = lambda: False,
-        batches: Batches | None = None,
+        batches: Batches | None = None,  # how it writes, if not as usual
     ) -> None:
-        """
-        Args:
-            judge: the model that judges what rules leave, as the policy in force names it; None: nobody does.
-            capacity_items: that one user has at most, as the policy in force has it.
-            is_shared: likewise, whether the conversations of a tenant see each other though they name no user.
-            batches: how it writes, if not as usual.
-        """
         self._database = database
         self._embedder = embedder
         self._clock = clock

@@ -35,16 +35,11 @@ class McpEndpoint:
     def __init__(
         self,
         tools: MemoryTools,
-        others: Callable[[], Sequence[Toolset]],
-        names: Sequence[str],
+        others: Callable[[], Sequence[Toolset]],  # tools of other features; asked for when the SDK is loaded
+        names: Sequence[str],  # of the tools that are offered
+        # who sent a request with these headers (lower-case names); None: the key is unknown
         speaker: Callable[[RawHeaders], Speaker | None],
     ) -> None:
-        """
-        Args:
-            others: tools of other features; asked for when the SDK is loaded.
-            names: of the tools that are offered.
-            speaker: who sent a request with these headers (lower-case names); None: the key is unknown.
-        """
         self._tools = tools
         self._others = others
         self._names = tuple(names)

@@ -43,11 +43,7 @@ class Sessions:
     """Cookies that let their holders in, until they are ended."""
 
     def __init__(self, secret: bytes, access: Access, database: Engine, clock: Clock) -> None:
-        """
-        Args:
-            secret: of the installation.
-        """
-        self._key = secret[:KEY_BYTES]
+        self._key = secret[:KEY_BYTES]  # of the installation
         self._access = access
         self._database = database
         self._clock = clock

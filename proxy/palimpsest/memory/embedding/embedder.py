@@ -65,16 +65,13 @@ class LocalEmbedder:
         self,
         policy: ModelPolicy,
         counts: ArchiveCounts,
+        # what the model is loaded for as soon as it is found; it is fetched only for questions. Passages are embedded
+        # in any case, by a process that is started then
         loads: Use = Use.QUESTIONS | Use.PASSAGES,
         rest_seconds: float = REST_SECONDS,
         hung_seconds: float = HUNG_SECONDS,
         passage_seconds: float = PASSAGE_SECONDS,
     ) -> None:
-        """
-        Args:
-            loads: what the model is loaded for as soon as it is found; it is fetched only for questions. Passages are
-                embedded in any case, by a process that is started then.
-        """
         self.status = "not loaded yet"  # for /readyz: words, never a path of the client's
         self._policy = policy
         self._model = chosen_model(policy)

@@ -55,16 +55,11 @@ class Forgetting:
         database: Engine,
         secret: bytes,
         clock: Clock,
+        # a file that is no larger is written anew where all else leaves something behind
         vacuum_bytes: float = VACUUM_BYTES,
-        backups: Callable[[], str] = lambda: "",
-        settle_seconds: float = SETTLE_SECONDS,
+        backups: Callable[[], str] = lambda: "",  # how long backups are kept, as in `retention.backups`
+        settle_seconds: float = SETTLE_SECONDS,  # for what is on its way to arrive, before it is looked for once more
     ) -> None:
-        """
-        Args:
-            vacuum_bytes: a file that is no larger is written anew where all else leaves something behind.
-            backups: how long backups are kept, as in `retention.backups`.
-            settle_seconds: for what is on its way to arrive, before it is looked for once more.
-        """
         self._backups = backups
         self._vacuum_bytes = vacuum_bytes
         self._database = database

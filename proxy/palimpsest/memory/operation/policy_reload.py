@@ -50,17 +50,12 @@ class PolicyReload:
         self,
         source: Source,
         environment: Mapping[str, str],
-        policy: Policy,
-        apply: Apply,
+        policy: Policy,  # in force now
+        apply: Apply,  # may raise; then nothing has changed
         database: Engine,
         counts: Counts,
         clock: Clock,
     ) -> None:
-        """
-        Args:
-            policy: in force now.
-            apply: may raise; then nothing has changed.
-        """
         self.source = source
         self.policy = policy
         self.number = 0  # of the policy in force; 0: before the first look at the database

@@ -30,13 +30,9 @@ class AssistedRecall:
     """Implements `palimpsest.domain.ports.Retriever`."""
 
     def __init__(self, recall: Retriever, assistance: Assistance, seconds: Callable[[], float]) -> None:
-        """
-        Args:
-            seconds: that a look-up may take until controller and selector are no longer waited for.
-        """
         self._recall = recall
         self._assistance = assistance
-        self._seconds = seconds
+        self._seconds = seconds  # that a look-up may take until controller and selector are no longer waited for
 
     async def recall(self, query: Query, limit: int) -> Recalled:
         """Recall as for a request that has all of its deadline left."""

@@ -37,16 +37,11 @@ class Indexer:
         derived: Derived,
         embedder: Embedder,
         counts: ArchiveCounts,
-        batch_passages: int = BATCH_PASSAGES,
+        batch_passages: int = BATCH_PASSAGES,  # claimed and saved at a time
+        # after which other workers take over what this one has claimed and not saved
         lease_seconds: float = LEASE_SECONDS,
-        look_seconds: float = LOOK_SECONDS,
+        look_seconds: float = LOOK_SECONDS,  # between two looks, where nobody wakes it
     ) -> None:
-        """
-        Args:
-            batch_passages: claimed and saved at a time.
-            lease_seconds: after which other workers take over what this one has claimed and not saved.
-            look_seconds: between two looks, where nobody wakes it.
-        """
         self._derived = derived
         self._embedder = embedder
         self._counts = counts

@@ -111,18 +111,13 @@ class Recall:
         counts: LookupCounts,
         clock: Clock,
         recipe: Recipe = RECIPE,
-        model_loaded: Callable[[], Awaitable[bool]] | None = None,
+        model_loaded: Callable[[], Awaitable[bool]] | None = None,  # waits a moment for a model that is being loaded
+        # what else leads to passages, as the policy in force has it; None: nothing does
         keys: Callable[[], ItemKeys | None] = lambda: None,
+        # embeds what was said last; None: it is found by its words until it is indexed
         embed_aside: EmbedAside | None = None,
-        chosen: Callable[[], RecallPolicy] = RecallPolicy,
+        chosen: Callable[[], RecallPolicy] = RecallPolicy,  # how it looks up, as the policy in force has it
     ) -> None:
-        """
-        Args:
-            model_loaded: waits a moment for a model that is being loaded.
-            keys: what else leads to passages, as the policy in force has it; None: nothing does.
-            embed_aside: embeds what was said last; None: it is found by its words until it is indexed.
-            chosen: how it looks up, as the policy in force has it.
-        """
         self._chosen = chosen
         self._database = database
         self._tables = tables

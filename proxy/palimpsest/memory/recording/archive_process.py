@@ -51,11 +51,6 @@ class ArchiveProcess:
     def __init__(
         self, policy: Policy, secret: bytes, counts: ArchiveCounts, stuck_seconds: float = write_batch.STUCK_SECONDS
     ) -> None:
-        """
-        Args:
-            stuck_seconds: without a process, or without a word from it, that are no failure yet: one that died is
-                there again sooner, and answers wait for their commits as long as they may.
-        """
         self._policy = policy
         self._secret = secret
         self._counts = counts
@@ -71,6 +66,8 @@ class ArchiveProcess:
         self._link: _Link | None = None
         self._state = write_batch.WriterState()
         self._heard_at = monotonic()
+        # without a process, or without a word from it, that are no failure yet: one that died is there again sooner,
+        # and answers wait for their commits as long as they may
         self._stuck_seconds = stuck_seconds
         self._may_begin = asyncio.Event()
         self._ready = asyncio.Event()

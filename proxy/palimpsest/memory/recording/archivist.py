@@ -57,18 +57,13 @@ class Archivist:
         writer: Writer,
         counts: Counts,
         clock: Clock,
+        # told how many prompt tokens the upstream counted for a turn
         on_usage: Callable[[Turn, int], None] = lambda turn, prompt_tokens: None,
-        on_written: Callable[[], None] = lambda: None,
+        on_written: Callable[[], None] = lambda: None,  # called after each transaction
         limits: ArchiveLimits = LIMITS,
         tracer: Tracer = NO_TRACER,
-        spool: Spool | None = None,
+        spool: Spool | None = None,  # takes what finds no room in memory; None: that is lost
     ) -> None:
-        """
-        Args:
-            spool: takes what finds no room in memory; None: that is lost.
-            on_usage: told how many prompt tokens the upstream counted for a turn.
-            on_written: called after each transaction.
-        """
         self._writer = writer
         self._limits = limits
         self._counts = counts

@@ -42,10 +42,6 @@ class Windows:
     """Windows by upstream and model. Threads may share it."""
 
     def __init__(self, policy: PressurePolicy, clock: Clock, file: Path | None = None) -> None:
-        """
-        Args:
-            file: the table; None: LiteLLM's.
-        """
         self.trouble = ""  # why there is no table
         self._policy = policy
         self._clock = clock

@@ -117,10 +117,10 @@ class Files(Protocol):
         """Of the database; others lie beside it."""
 
     async def truncate_log(self) -> bool:
-        """Leave no old page in the log; False: others read on."""
+        """Leave no old page in the log; False: others read on. Raises `MemoryFault` where that cannot be tried."""
 
     async def vacuum(self) -> None:
-        """Write the whole database anew."""
+        """Write the whole database anew; all other writes wait meanwhile. Raises `MemoryFault` where it cannot."""
 
 
 class Engine(Protocol):
@@ -152,7 +152,14 @@ class Engine(Protocol):
     @property
     def is_healthy(self) -> bool: ...
 
-    async def open(self) -> None: ...
+    async def open(self) -> None:
+        """
+        Open or create it; does nothing when it is open.
+
+        Raises:
+            MemoryFault: it cannot be used now; a later attempt may succeed.
+            PolicyError: it is on a network file system.
+        """
 
     async def close(self) -> None: ...
 

@@ -21,11 +21,7 @@ class SecretMark:
     """The mark that a process expects."""
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
-        """
-        Args:
-            secret: read when a database is opened.
-        """
-        self._secret = secret
+        self._secret = secret  # read when a database is opened
 
     @property
     def digest(self) -> bytes:

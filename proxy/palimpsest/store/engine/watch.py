@@ -20,22 +20,13 @@ class Watch(Generic[E]):
 
     def __init__(
         self,
-        place: str,
-        kind: type[E],
-        words_of: Callable[[E], str],
-        advice_on: Callable[[E], str],
-        is_of_the_data: Callable[[E], bool],
-        on_failure: Callable[[E], None] = lambda failure: None,
+        place: str,  # of the database, for people
+        kind: type[E],  # the base of the driver's errors
+        words_of: Callable[[E], str],  # what an error says
+        advice_on: Callable[[E], str],  # what the operator can do about it; "": nothing
+        is_of_the_data: Callable[[E], bool],  # whether the same record would fail again anywhere
+        on_failure: Callable[[E], None] = lambda failure: None,  # is told of each error
     ) -> None:
-        """
-        Args:
-            place: of the database, for people.
-            kind: the base of the driver's errors.
-            words_of: what an error says.
-            advice_on: what the operator can do about it; "": nothing.
-            is_of_the_data: whether the same record would fail again anywhere.
-            on_failure: is told of each error.
-        """
         self._place = place
         self._kind = kind
         self._words_of = words_of

@@ -67,19 +67,13 @@ class Database(Engine):
     is_there = True  # what is there, only the server knows
 
     def __init__(self, url: str, password_file: Path | None = None, mark: SecretMark | None = None) -> None:
-        """
-        Args:
-            url: postgresql://user@host:port/database, without a password.
-            password_file: read whenever a connection is opened.
-            mark: of the secret that its rows must have been written with; None: whichever.
-        """
-        self.url = url
+        self.url = url  # postgresql://user@host:port/database, without a password
         self.writes = 0  # committed
         self.replaced = 0
-        self._password_file = password_file
+        self._password_file = password_file  # read whenever a connection is opened
         self._lanes: tuple[_Lane, _Lane] | None = None  # that reads, and that writes
         self._opening = asyncio.Lock()
-        self._mark = mark
+        self._mark = mark  # of the secret that its rows must have been written with; None: whichever
         self._watch = Watch(self.place, psycopg.Error, words_of, advice_on, is_of_the_data)
 
     def __repr__(self) -> str:
@@ -87,12 +81,11 @@ class Database(Engine):
 
     @property
     def place(self) -> str:
-        """Its server and name, without who asks."""
+        """See `Engine.place`: its server and name, without who asks."""
         return self.url.partition("://")[2].rpartition("@")[2].partition("?")[0]
 
     @property
     def error(self) -> str:
-        """What keeps it from working and what to try; "" while it works."""
         return self._watch.error
 
     @property
@@ -100,12 +93,6 @@ class Database(Engine):
         return self._lanes is not None and not self.error
 
     async def open(self) -> None:
-        """
-        Open the database, with tables; does nothing when it is open.
-
-        Raises:
-            MemoryFault: it cannot be used now; a later attempt may succeed.
-        """
         async with self._opening:
             if self._lanes is not None:
                 return
@@ -134,7 +121,6 @@ class Database(Engine):
                 await asyncio.to_thread(lane.close)
 
     async def ask(self, work: Callable[[Ask], T], tenant: str = "") -> T:
-        """What `work` makes of several SELECTs. Cancelling interrupts it."""
         if self._lanes is None:
             raise MemoryFault(self.error or f"reading {self.place}: it is not open")
         reading = _Reading(work, tenant)

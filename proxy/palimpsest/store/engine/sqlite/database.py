@@ -1,9 +1,9 @@
 """
 The database: one SQLite file with one writer and a few readers; every failure is a `MemoryFault` that says what to try.
 
-SQLite in WAL mode: readers never wait for the writer, and a reader that is no longer
-wanted is interrupted. A deferred transaction that turns into a write fails at once whatever the busy timeout is, so
-every write is `BEGIN IMMEDIATE`. A damaged file is never touched: it stays as it is, for its owner to look at.
+SQLite in WAL mode: readers never wait for the writer, and a reader that is no longer wanted is interrupted. A deferred
+transaction that turns into a write fails at once whatever the busy timeout is, so every write is `BEGIN IMMEDIATE`. A
+damaged file is never touched: it stays as it is, for its owner to look at.
 """
 
 from __future__ import annotations
@@ -68,14 +68,10 @@ class Database(Engine):
         self,
         path: Path,
         synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
+        # called when the file turns out to have been removed or replaced while it was open
         on_replaced: Callable[[], None] = lambda: None,
-        mark: SecretMark | None = None,
+        mark: SecretMark | None = None,  # of the secret that its rows must have been written with; None: whichever
     ) -> None:
-        """
-        Args:
-            on_replaced: called when the file turns out to have been removed or replaced while it was open.
-            mark: of the secret that its rows must have been written with; None: whichever.
-        """
         self.path = path
         self.replaced = 0  # times that this happened
         self._on_replaced = on_replaced
@@ -97,22 +93,18 @@ class Database(Engine):
 
     @property
     def place(self) -> str:
-        """The path of the file."""
         return str(self.path)
 
     @property
     def is_there(self) -> bool:
-        """Whether there is a file."""
         return self.path.exists()
 
     @property
     def files(self) -> Files:
-        """The file and its log, as what only SQLite has."""
         return self
 
     @property
     def error(self) -> str:
-        """What keeps the database from working and what to try; "" while it works."""
         return self._watch.error
 
     @property
@@ -120,23 +112,10 @@ class Database(Engine):
         return self._writer is not None and not self.error
 
     async def open(self) -> None:
-        """
-        Open or create the file; does nothing when it is open.
-
-        Raises:
-            MemoryFault: it cannot be used now; a later attempt may succeed.
-            PolicyError: it is on a network file system.
-        """
         async with self._writing:
             await self._ensure_open()
 
     async def follow_file(self) -> None:
-        """
-        Open the file anew where that has failed, or it was removed or replaced since, as whoever writes does by itself.
-
-        Raises:
-            MemoryFault, PolicyError: as of `open`.
-        """
         if self.error if self._writer is None else self._is_replaced():
             await self.open()
 
@@ -146,11 +125,7 @@ class Database(Engine):
             await self._close()
 
     async def ask(self, work: Callable[[Ask], T], tenant: str = "") -> T:
-        """
-        Run several SELECTs on a reader's thread, and return the result; cancelling interrupts them.
-
-        `tenant` is ignored: SQLite has no row-level security.
-        """
+        """See `Engine.ask`; `tenant` is ignored, as SQLite has no row-level security."""
         idle = self._idle
         if idle is None:
             raise self._closed()
@@ -180,22 +155,11 @@ class Database(Engine):
                 raise
 
     def ask_at_once(self, work: Callable[[Ask], T]) -> T | None:
-        """
-        Read a few rows by their keys on the event loop; None: call `ask`, which waits.
-
-        To hand it to a reader and come back takes longer than to read these, and up to a millisecond of a request.
-        """
+        """See `Engine.ask_at_once`: to hand it to a reader and come back takes up to a millisecond of a request."""
         return None if self._near is None or self._must_reopen else self._near.ask(work)
 
     async def transact(self, work: Callable[[Transaction], T], whose: Whose | None = None) -> T:
-        """
-        Run `work` in one transaction, on the writer's thread: committed when it returns, undone when it raises.
-
-        A caller cancelled meanwhile cannot know which of them happened. SQLite has one writer, whosever the rows are.
-
-        Raises:
-            MemoryFault: nothing was written. A `DataFault`: nor will it be.
-        """
+        """See `Engine.transact`. A caller cancelled meanwhile cannot know whether it was committed or undone."""
         async with self._writing:
             writer = await self._ensure_open()
             with self._watch("writing"):
@@ -205,12 +169,7 @@ class Database(Engine):
         return result
 
     async def truncate_log(self, attempts: int = TRUNCATE_ATTEMPTS) -> bool:
-        """
-        Move the whole log into the file and empty it, so that no old page is left in either; False: others read on.
-
-        Raises:
-            MemoryFault: it could not be tried.
-        """
+        """Move the whole log into the file and empty it, so that no old page is left in either; see `Files`."""
         for _ in range(attempts):
             async with self._writing:
                 writer = await self._ensure_open()
@@ -227,12 +186,6 @@ class Database(Engine):
         return False
 
     async def vacuum(self) -> None:
-        """
-        Rewrite the whole file; all other writes wait meanwhile.
-
-        Raises:
-            MemoryFault: it could not be done.
-        """
         async with self._writing:
             writer = await self._ensure_open()
             with self._watch("writing"):
@@ -297,9 +250,8 @@ class Database(Engine):
         if await self._ask(writer, IS_FOREIGN):
             raise MemoryFault(f"opening {self.path}: it belongs to another program: choose another data folder")
         version = await self._version(writer)
-        await writer.rows(
-            "PRAGMA auto_vacuum = INCREMENTAL"
-        )  # `retention` gives pages back; counts only before there is a table
+        # `retention` gives pages back; counts only before there is a table
+        await writer.rows("PRAGMA auto_vacuum = INCREMENTAL")
         mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
         if mode != "wal":
             raise MemoryFault(f"opening {self.path}: its file system has no shared memory: choose another data folder")

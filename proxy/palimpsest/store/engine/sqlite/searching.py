@@ -90,12 +90,8 @@ class _Runs:
     """Runs by a table of hashes of their first 8 or 16 bytes, then by these, then whole."""
 
     def __init__(self, wanted: Sequence[bytes], numbers: Sequence[int], is_long: bool) -> None:
-        """
-        Args:
-            is_long: they have 16 bytes: the first 8 alone stand in any text with the same words.
-        """
         self._wanted = wanted
-        self._is_long = is_long
+        self._is_long = is_long  # they have 16 bytes: the first 8 alone stand in any text with the same words
         self._want(numbers)
 
     def _want(self, numbers: Iterable[int]) -> None:

@@ -37,15 +37,9 @@ class WaitingRoom:
     """First in, first out in each lane. Call every method on one thread at a time, and `close` in the end."""
 
     def __init__(self, file: Path, secret: bytes, most_bytes: int) -> None:
-        """
-        Args:
-            file: made when it is needed for the first time.
-            secret: of the installation.
-            most_bytes: of all records that wait.
-        """
-        self._file = file
+        self._file = file  # made when it is needed for the first time
         self._key = blake2b(b"waiting", key=secret[:64]).digest()
-        self._most_bytes = most_bytes
+        self._most_bytes = most_bytes  # of all records that wait
         self._open: sqlite3.Connection | None = None
         self._size_bytes = 0  # of all records, at this version of what others wrote; None: not known
         self._version: int | None = None
