@@ -128,12 +128,7 @@ class Pipeline:
         return Compactions(self._rules, memory.journal, memory.recall, *parts, memory.archivist.commit_of)
 
     def _answers(self, arrival: Arrival, upstream: str = "") -> bool:
-        """
-        Whether the proxy answers a request like this one, by the policy, or as the upstream has no compaction.
-
-        Args:
-            upstream: its name; "": not known yet.
-        """
+        """Whether the proxy answers such a request, by the policy, or as the upstream ("": any) has no compaction."""
         if self._clock() - self._lacking.get((arrival.tenant, upstream), -math.inf) < LACKING_SECONDS:
             return may_compact(arrival.body, arrival.wire)
         makes = self._policy.memory.answers_compactions
@@ -168,12 +163,7 @@ class Pipeline:
         return replace(prepared, body=items.in_place(prepared.body), bare=items.in_place(body), without=without)
 
     async def _items(self, arrival: Arrival) -> WrittenOut | None:
-        """
-        The compaction items of ours in a request; None: it holds none.
-
-        Raises:
-            CompactionRefused: one of them is not this caller's, or out of date.
-        """
+        """The compaction items of ours in a request; None: none. `CompactionRefused`: one is another's, or outdated."""
         if not may_hold(arrival.body):
             return None
         try:

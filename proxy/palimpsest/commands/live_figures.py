@@ -134,12 +134,7 @@ def figures(before: MetricsSample, now: MetricsSample) -> Figures:
 
 
 def percentile_ms(counts: Mapping[float, float], share: float) -> float | None:
-    """
-    A percentile of a histogram, as Prometheus has it: evenly spread within a bucket.
-
-    Args:
-        counts: of values up to each edge in seconds, the last one infinite.
-    """
+    """A percentile of a histogram, as Prometheus has it; `counts`: up to each edge in seconds, the last infinite."""
     total = max(counts.values(), default=0.0)
     if total <= 0:
         return None

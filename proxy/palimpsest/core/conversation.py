@@ -202,12 +202,7 @@ def decide_bare(request: Request, rules: Rules, decision: Decision | None = None
 
 
 def advance(deciding: Deciding, answer: object) -> Lookup | Decision | Note:
-    """
-    Take one step: the next look-up, or what was decided.
-
-    Args:
-        answer: to the look-up before; None to begin. An exception is one of `FAILED`.
-    """
+    """Take one step: the next look-up, or what was decided. `answer`: None to begin; an exception is of `FAILED`."""
     try:
         return deciding.throw(answer) if isinstance(answer, BaseException) else deciding.send(answer)
     except StopIteration as end:

@@ -210,12 +210,7 @@ class Preparer(Protocol):
         """
 
     async def to_be_counted(self, request: ReceivedRequest, wire: Wire) -> Prepared:
-        """
-        What to have counted of a request that is only to be counted.
-
-        Raises:
-            CompactionRefused: as `prepare`.
-        """
+        """What to have counted of a request that is only to be counted. `CompactionRefused`: as `prepare`."""
 
     def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
         """Who listens to the answer to a request that memory does not act on; None: nobody."""

@@ -48,12 +48,7 @@ class Feature:
         return made
 
     def toolset(self, archive: Archive, policy: Policy, off_for: frozenset[str]) -> Toolset:
-        """
-        The tools of the feature for agents.
-
-        Args:
-            off_for: tenants for whom memory is switched off; "" everybody.
-        """
+        """The tools of the feature for agents. `off_for`: tenants for whom memory is switched off; "" everybody."""
         made: Toolset = self._part("toolset").toolset(archive, policy, off_for)
         return made
 

@@ -70,12 +70,7 @@ class Archive:
         self._made: dict[object, Any] = {}
 
     def recall(self, recipe: Recipe = RECIPE, embedder: Embedder | None = None, clock: Clock | None = None) -> Recall:
-        """
-        Make a recall over this archive; all of them share the passages that are kept in memory.
-
-        Args:
-            embedder: where it differs from the archive's, as `clock`.
-        """
+        """Make a recall over the shared tables, with `embedder` and `clock` where they differ from the archive's."""
         return Recall(
             self.database,
             self.tables,

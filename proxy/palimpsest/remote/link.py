@@ -60,12 +60,7 @@ class Link:
         return await self._ask("POST", f"{PATH}/{turn}", envelope, ANSWER_SECONDS)
 
     async def bring(self, turn: str, envelope: bytes) -> None:
-        """
-        Have a turn archived; when this returns, it is on the disk there.
-
-        Raises:
-            Unacceptable: it never will be.
-        """
+        """Have a turn archived; when this returns, it is on the disk there. `Unacceptable`: it never will be."""
         await self._ask("PUT", f"{PATH}/{turn}", envelope, BRING_SECONDS)
 
     async def _ask(self, method: str, target: str, body: bytes, seconds: float) -> bytes:

@@ -295,12 +295,7 @@ class Journal:
         )
 
     async def set_aside(self, what: Sequence[Quarantined]) -> None:
-        """
-        Remember what could not be stored.
-
-        Raises:
-            MemoryFault: not even that can be written now.
-        """
+        """Remember what could not be stored. `MemoryFault`: not even that can be written now."""
         await self._database.write(
             (
                 (
@@ -311,12 +306,7 @@ class Journal:
         )
 
     async def check(self) -> None:
-        """
-        Whether turns could be written now; opens the database where that has failed before.
-
-        Raises:
-            MemoryFault: they could not.
-        """
+        """Whether turns could be written now; opens a database that had failed. `MemoryFault`: they could not."""
         await self._database.transact(lambda transaction: None, nobody)
 
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
@@ -349,23 +339,13 @@ class Journal:
         return _turn(await self._database.read(TURN + BY_REQUEST, (key, tenant, REQUESTS_LOOKED_AT)))
 
     async def pending(self) -> int:
-        """
-        How many passages are journalled and not yet indexed.
-
-        Raises:
-            MemoryFault: also where only writing fails: turns are not journalled then.
-        """
+        """How many passages are not indexed yet. `MemoryFault`: also where only writing, and so the journal, fails."""
         if self._database.error:
             raise MemoryFault(self._database.error)
         return await self._database.ask(count_pending)
 
     async def oldest_pending(self) -> float:
-        """
-        When the oldest pending passage was said, Unix seconds; 0: none waits.
-
-        Raises:
-            MemoryFault: it could not be looked up.
-        """
+        """When the oldest pending passage was said, Unix seconds; 0: none waits."""
         return await self._database.ask(oldest_pending)
 
     async def stats(self) -> Mapping[str, Any]:

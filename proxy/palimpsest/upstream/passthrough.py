@@ -298,12 +298,7 @@ def _is_exempt(host: str, no_proxy: str) -> bool:
 
 
 def authorities(environment: Mapping[str, str]) -> ssl.SSLContext | bool:
-    """
-    The authorities whose certificates are accepted: those of the machine, True, or these and what the environment adds.
-
-    Raises:
-        PolicyError: what it names cannot be read.
-    """
+    """Authorities that are accepted: the machine's (True), or also the environment's; `PolicyError`: unreadable."""
     file = environment.get(EXTRA_AUTHORITIES)
     if not file:
         return True

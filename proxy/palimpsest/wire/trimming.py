@@ -34,12 +34,7 @@ _LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
 def trimmed(trim: Trim, wire: Wire) -> Chat:
-    """
-    The request that goes upstream.
-
-    Raises:
-        WireError: its layout cannot be told without doubt, or what is left reads differently.
-    """
+    """The request that goes upstream. `WireError`: its layout is in doubt, or what is left reads differently."""
     chat, omission = trim.chat, trim.omission
     layout = chat.layout or layout_of(chat.body, chat.raw, wire.LISTED)
     if layout is None:
@@ -72,12 +67,7 @@ def trimmed(trim: Trim, wire: Wire) -> Chat:
 
 
 def limited(body: bytes, reply_tokens: int) -> bytes:
-    """
-    A request's body that asks for no longer answer than this; one that names no limit stays as it is.
-
-    Raises:
-        WireError: its fields cannot be found.
-    """
+    """A body that asks for no longer answer than this, where it names a limit. `WireError`: it cannot be read."""
     try:
         text = body.decode()
         for name, (first, stop) in reversed([*walk(text, skip_space(text, 0))]):
@@ -133,12 +123,7 @@ def _spans(chat: Chat, elements: int) -> Mapping[int, Sequence[int]] | Sequence[
 
 
 def _shortened(element: Json, answered: Mapping[str, int]) -> Json:
-    """
-    An element with stubs in it.
-
-    Args:
-        answered: characters that stay of results, by ids of their calls; 0: a stub.
-    """
+    """An element with stubs in it. `answered`: characters that stay of results, by ids of their calls; 0: a stub."""
     role, kind, content = element.get("role"), text_of(element.get("type")), element.get("content")
     if role in TOOL_ROLES:
         return {**element, "content": _result(content, *answered.values())}

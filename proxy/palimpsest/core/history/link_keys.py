@@ -210,12 +210,7 @@ def clues(chat: Chat, prints: Sequence[Fingerprint], speaker: Speaker, key: byte
 
 
 def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) -> Clues | None:
-    """
-    The second look-up: echoes, transcripts, tasks. None: the first has found all there is to know.
-
-    Args:
-        lineage: as the first look-up alone shows it.
-    """
+    """The second look-up: echoes, transcripts, tasks; None: `lineage`, from the first alone, shows all there is."""
     if _is_settled(chat, lineage):
         return None
     history = chat.history

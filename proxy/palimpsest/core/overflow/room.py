@@ -44,12 +44,7 @@ def room_of(window_tokens: int, needed_tokens: int, outside_tokens: float) -> Ro
 
 
 def answer_room(chat: Chat, window_tokens: int, reserve_tokens: int) -> int:
-    """
-    Tokens to keep free for the answer, however long it may be.
-
-    Args:
-        reserve_tokens: more is kept for none.
-    """
+    """Tokens to keep free for the answer, however long it may be. `reserve_tokens`: more is kept for none."""
     return min(chat.max_reply_tokens or int(window_tokens * ANSWER_SHARE), reserve_tokens, window_tokens // 4)
 
 

@@ -59,12 +59,7 @@ def price(generosity: Generosity | float) -> float:
 
 
 def demanded(generosity: Generosity | float, kind: BlockKind, head: Head | None = None) -> Demand:
-    """
-    The demands on a block in a conversation.
-
-    Args:
-        head: where the conversation stands; None: it begins.
-    """
+    """The demands on a block in a conversation. `head`: where the conversation stands; None: it begins."""
     tokens = price(generosity)
     demand = _between(tokens, kind)
     excess = overspent(head, tokens) if kind is BlockKind.RECALL else 1.0

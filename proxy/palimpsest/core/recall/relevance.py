@@ -66,12 +66,7 @@ class Relevance:
 
 
 def relevance(table: PassageTable, asked: QueryMatches, ranked: RankedRows) -> Relevance:
-    """
-    Judge ranked passages: how probably each answers, and any of them helps.
-
-    Args:
-        ranked: m passages of the table, best first, at least one.
-    """
+    """Judge ranked passages, at least one, best first: how probably each answers, and any of them helps."""
     tables = tables_for(table, asked, ranked)
     signals = passage_signals(table, asked, ranked)
     odds = _log_odds(signals, tables.passage) + _conversation_odds(table.conversations[ranked.rows] == asked.own)

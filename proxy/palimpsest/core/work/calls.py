@@ -148,12 +148,7 @@ class Call:
 
 
 def calls_of(readable: str) -> tuple[str, tuple[Call, ...]]:
-    """
-    Split a stored message into what it says and the calls that it makes.
-
-    Args:
-        readable: as it is stored: its text, then one line for each call (`wire.message.readable`).
-    """
+    """Split a message, as `wire.message.readable` has it stored, into what it says and the calls that it makes."""
     found = [*_CALL.finditer(readable)] if readable.endswith(")") else []
     calls: list[Call] = []
     for call in found:

@@ -18,12 +18,7 @@ _ADDRESS = re.compile(
 
 
 def branch(texts: Iterable[str]) -> str:
-    """
-    The branch that is checked out, "" where nothing tells it.
-
-    Args:
-        texts: of calls and results, oldest first.
-    """
+    """The branch that is checked out, "" where nothing tells it. `texts`: of calls and results, oldest first."""
     found = ""
     for text in texts:
         for match in _BRANCH.finditer(text):

@@ -50,12 +50,7 @@ class Guard:
         self._asking = asyncio.Lock()
 
     async def answer(self, operation: Operation[Any], request: Request, known: Caller | None = None) -> Response:
-        """
-        Run an operation.
-
-        Args:
-            known: who asks, where that is not for the request's headers to say.
-        """
+        """Run an operation. `known`: who asks, where that is not for the request's headers to say."""
         caller = known or self.access.caller(request.scope["headers"])
         if isinstance(caller, Refusal):
             response = error_reply(caller.status, caller.text)

@@ -39,12 +39,7 @@ class AssistedRecall:
         return await self.recall_by(query, limit, asyncio.get_running_loop().time() + self._seconds())
 
     async def recall_by(self, query: Query, limit: int, deadline: float) -> Recalled:
-        """
-        Recall by a plan where one is made in time, and let the selector order what is found.
-
-        Args:
-            deadline: by the event loop's clock.
-        """
+        """Recall by a plan made in time, and let the selector order it. `deadline`: by the event loop's clock."""
         planner, selector = self._assistance.planner, self._assistance.selector
         if planner is not None:
             query = await planner.planned(query, deadline)

@@ -129,12 +129,7 @@ class Indexer:
         return {passage.memory: vectors[passage.text] for passage in waiting}
 
     async def _last_attempt(self, passage: WaitingPassage) -> dict[int, Vectors]:
-        """
-        Embed a passage alone that failed in a batch; empty where it was set aside.
-
-        Raises:
-            MemoryFault: it is the model that fails, whatever the text.
-        """
+        """Embed a passage alone that failed in a batch; empty: set aside. `MemoryFault`: any text would fail."""
         await self._embedder.embed_passages([PROBE])
         try:
             (vector,) = await self._embedder.embed_passages([passage.text])

@@ -26,12 +26,7 @@ class Arrival:
 
 
 def arrival_of(request: ReceivedRequest, wire: Wire, rules: Rules, tenant: str = "") -> Arrival:
-    """
-    A request, with its sender.
-
-    Args:
-        tenant: whose it is, where it shows no credential here.
-    """
+    """A request, with its sender. `tenant`: whose it is, where it shows no credential here."""
     is_read_only = request.key is not None and request.key.read_only
     mode = mode_of(request.named, rules.policy.memory, is_read_only=is_read_only)
     return Arrival(request, wire, tenant or sender_of(request, rules), mode)

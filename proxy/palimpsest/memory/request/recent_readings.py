@@ -95,12 +95,7 @@ class RecentReadings:
         return best, most, False
 
     def remember(self, tenant: str, body: bytes, read: RecentReading, repeated: RecentReading | None) -> None:
-        """
-        Keep what was read of a request that has a layout.
-
-        Args:
-            repeated: by the new request, as a whole; dropped.
-        """
+        """Keep what was read of a request that has a layout. `repeated`: by the new request, as a whole; dropped."""
         if len(body) < OPENING_BYTES:
             return
         opening = _opening(tenant, read.wire, body)

@@ -23,12 +23,7 @@ class SizedExecutor:
         self._large = asyncio.Semaphore(1)
 
     async def run(self, size_bytes: int, function: Callable[..., T], *args: object) -> T:
-        """
-        The result of `function(*args)`.
-
-        Args:
-            size_bytes: of the text that it reads, about.
-        """
+        """The result of `function(*args)`. `size_bytes`: of the text that it reads, about."""
         if size_bytes <= INLINE_BYTES:
             return function(*args)
         work = partial(function, *args)

@@ -48,12 +48,7 @@ class Retirement:
 
 
 def begin(transaction: Transaction, key: str, tenant: int, at: float, until: float) -> int:
-    """
-    Insert a retirement, and return its row.
-
-    Args:
-        tenant: 0: of several.
-    """
+    """Insert a retirement, and return its row. `tenant`: 0: of several."""
     transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])  # every worker empties its caches
     transaction.write("INSERT INTO retirement(key, tenant, at, until) VALUES (?, ?, ?, ?)", [(key, tenant, at, until)])
     return int(transaction.read("SELECT id FROM retirement WHERE key = ?", (key,))[0][0])
@@ -118,12 +113,7 @@ def retired_passages(rows: Sequence[Row]) -> Mapping[int, tuple[OccurrencePassag
 
 
 def take_back(transaction: Transaction, retirement: int, cuts: Mapping[int, tuple[OccurrencePassages, int]]) -> int:
-    """
-    Bring messages back into use; returns how many.
-
-    Raises:
-        MemoryFault: the index is being rebuilt.
-    """
+    """Bring messages back into use; returns how many. `MemoryFault`: the index is being rebuilt."""
     if transaction.read("SELECT 1 FROM task WHERE name = ?", (REBUILD,)):
         raise MemoryFault("undoing a retirement: the index is being rebuilt; try again when that is done")
     still = [

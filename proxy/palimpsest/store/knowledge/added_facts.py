@@ -164,12 +164,7 @@ def is_forgotten(ask: Ask, key: bytes, id: str) -> bool:
 
 
 def equal_facts(ask: Ask, tenant: str, id: str, reach: Reach, has_same_value: bool = True) -> list[FactRow]:
-    """
-    All rows that state the same as the fact of this id; none: there is no such fact.
-
-    Args:
-        has_same_value: False: all that its slot holds.
-    """
+    """All rows that state the same as a fact, or (`has_same_value` False) fill its slot; none: there is no fact."""
     asked = {"tenant": tenant, "id": id, "same_value": has_same_value}
     return [
         FactRow(number, public, user, scope, said_in, Statement(full, subject, slot, value, bool(single)), occurrence)

@@ -37,12 +37,7 @@ SINCE = "SELECT created_at FROM occurrence WHERE id = ?"
 
 
 def current_facts(ask: Ask, query: FactQuery, now: float) -> CurrentFacts:
-    """
-    The facts that a request may be told; nothing where nothing changed since the time that it asks for.
-
-    Args:
-        now: Unix seconds.
-    """
+    """The facts that a request may be told; nothing where nothing changed since the time that it asks for."""
     view = visible_to(query.whose)
     if view is None:
         return CurrentFacts()

@@ -222,12 +222,7 @@ def write_items(
 
 
 def groups(ask: Ask, is_shared: bool = False) -> list[Group]:
-    """
-    All groups that have items.
-
-    Args:
-        is_shared: whether the conversations of a tenant see each other though they name no user.
-    """
+    """All groups that have items. `is_shared`: conversations that name no user see each other."""
     return [Group(*row) for row in ask(GROUPS, (int(is_shared),))]
 
 

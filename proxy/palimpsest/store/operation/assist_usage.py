@@ -40,12 +40,7 @@ class AssistUsage:
 
 
 def day_of(at: float) -> str:
-    """
-    The day in UTC, as 2026-11-22.
-
-    Args:
-        at: Unix seconds.
-    """
+    """The day in UTC, as 2026-11-22. `at`: Unix seconds."""
     return datetime.fromtimestamp(at, UTC).date().isoformat()
 
 

@@ -54,12 +54,7 @@ def put_position(transaction: Transaction, name: str, following: int = 0) -> Non
 
 
 def lease(transaction: Transaction, name: str, mine: int, now_ms: int, until_ms: int) -> bool:
-    """
-    Take or renew a lease; False: another process has it.
-
-    Args:
-        mine: when the lease ends that the caller has; 0 none.
-    """
+    """Take or renew a lease; False: another process has it. `mine`: when the lease ends that the caller has; 0 none."""
     return bool(transaction.read(LEASE, (name, mine, now_ms, until_ms)))
 
 

@@ -43,12 +43,7 @@ def named_by_client(ask: Ask, print_of: Callable[[str], int], tenant: str = "") 
 
 
 def mark_cleared(transaction: Transaction, conversations: Sequence[int], cleared: bool, now: float) -> None:
-    """
-    Mark all that stands in these conversations now as dropped on purpose, or none of it.
-
-    Args:
-        now: Unix seconds.
-    """
+    """Mark all that stands in these conversations now as dropped on purpose, or none of it. `now`: Unix seconds."""
     transaction.write(MARK if cleared else UNMARK, [(now, conversation) for conversation in conversations])
 
 

@@ -117,12 +117,7 @@ class ServerConnection(psycopg.Connection[Row]):
 
     @contextmanager
     def reading(self, tenant: str) -> Iterator[None]:
-        """
-        A transaction for some reads where they need one.
-
-        Args:
-            tenant: whose rows are seen; "": everybody's.
-        """
+        """A transaction for some reads where they need one. `tenant`: whose rows are seen; "": everybody's."""
         if not self.local:
             if tenant:
                 self.told, self.sees_all = see([tenant], False), False

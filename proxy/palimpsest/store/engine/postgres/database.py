@@ -158,12 +158,7 @@ class Database(Engine):
 
 
 def is_in_use(url: str, password_file: Path | None) -> bool:
-    """
-    Whether another process of ours is connected to this database.
-
-    Raises:
-        MemoryFault: it cannot be opened.
-    """
+    """Whether another process of ours is connected to this database. `MemoryFault`: it cannot be opened."""
     try:
         with closing(connect(url, password_in(password_file), {}, SILENT_MS)) as connection:
             return read(connection, CONNECTED) != [(0,)]
@@ -172,12 +167,7 @@ def is_in_use(url: str, password_file: Path | None) -> bool:
 
 
 def password_in(file: Path | None) -> str | None:
-    """
-    The password that a file holds; None: there is no file.
-
-    Raises:
-        MemoryFault: it cannot be read.
-    """
+    """The password that a file holds; None: there is no file. `MemoryFault`: it cannot be read."""
     if file is None:
         return None
     with faults(OSError, f"reading {file} (store.password_file)"):
@@ -185,12 +175,7 @@ def password_in(file: Path | None) -> str | None:
 
 
 def _keep_to(mark: SecretMark, doing: str, connection: ServerConnection) -> None:
-    """
-    See `SecretMark.is_set`.
-
-    Raises:
-        MemoryFault: as there.
-    """
+    """See `SecretMark.is_set`."""
     if not mark.is_set(partial(read, connection), doing):
         in_transaction(mark.put, None)(connection)
         mark.is_set(partial(read, connection), doing)

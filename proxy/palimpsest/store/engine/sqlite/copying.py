@@ -70,12 +70,7 @@ def examined(path: Path) -> tuple[int, Mapping[str, int]]:
 
 
 def is_in_use(path: Path) -> bool:
-    """
-    Whether another process has this database open.
-
-    Raises:
-        MemoryFault: that cannot be known.
-    """
+    """Whether another process has this database open. `MemoryFault`: that cannot be known."""
     uri = f"{path.absolute().as_uri()}?mode=rw"
     with (
         faults(sqlite3.DatabaseError, f"opening {path}"),

@@ -102,12 +102,7 @@ async def search(database: Path, wanted: Sequence[bytes]) -> Searched:
 def unexplained(
     searched: Searched, wanted: Sequence[bytes], columns: Mapping[str, Sequence[str]], ask: Ask
 ) -> list[bytes]:
-    """
-    The samples that were found and that nothing stored explains.
-
-    Args:
-        columns: by table, those that hold words.
-    """
+    """The samples that were found and that nothing stored explains. `columns`: by table, those that hold words."""
     if not searched.found:
         return []
     explained: set[int] = set()

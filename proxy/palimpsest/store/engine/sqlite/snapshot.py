@@ -49,12 +49,7 @@ def tables_of(ask: Ask) -> set[str]:
 
 
 def damages_of(ask: Ask, doing: str) -> list[str]:
-    """
-    Describe damage of the file itself, by SQLite's own check; empty: none.
-
-    Raises:
-        MemoryFault: it is another program's, or of another version.
-    """
+    """Damage of the file, by SQLite's own check; empty: none. `MemoryFault`: it is not ours, or of another version."""
     try:
         known_version(ask, doing)
         return [str(row[0]) for row in ask(f"PRAGMA integrity_check({MOST_DAMAGES})") if row[0] != "ok"]

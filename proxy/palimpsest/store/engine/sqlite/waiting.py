@@ -34,7 +34,11 @@ CREATE TABLE IF NOT EXISTS waiting (
 
 
 class WaitingRoom:
-    """First in, first out in each lane. Call every method on one thread at a time, and `close` in the end."""
+    """
+    First in, first out in each lane. Call every method on one thread at a time, and `close` in the end.
+
+    Every method raises `MemoryFault` where the file cannot be read or written.
+    """
 
     def __init__(self, file: Path, secret: bytes, most_bytes: int) -> None:
         self._file = file  # made when it is needed for the first time
@@ -49,12 +53,7 @@ class WaitingRoom:
         return blake2b(name.encode(), digest_size=LANE_BYTES, key=self._key).digest() if name else b""
 
     def put(self, name: str, record: bytes, lane: bytes = b"") -> int:
-        """
-        Append a record and return its number, which is higher than all before.
-
-        Raises:
-            MemoryFault: it cannot be written, or there is no room.
-        """
+        """Append a record; returns its number, higher than all before. `MemoryFault`: also where there is no room."""
         nonce = secrets.token_bytes(NONCE_BYTES)
         with self._connection(f"writing {name} to {self._file}") as connection:
             if self.size_bytes() + len(record) > self._most_bytes:
@@ -66,52 +65,27 @@ class WaitingRoom:
             return number
 
     def lanes(self) -> list[tuple[bytes, int, int]]:
-        """
-        The lanes in which records wait: each with the number of its first, and how many they are.
-
-        Raises:
-            MemoryFault: the file cannot be read.
-        """
+        """The lanes in which records wait: each with the number of its first, and how many they are."""
         return self._rows("SELECT lane, min(number), count(*) FROM waiting GROUP BY lane")
 
     def first(self, lane: bytes) -> tuple[int, int] | None:
-        """
-        The first record of a lane: its number and its size in bytes; None: none waits.
-
-        Raises:
-            MemoryFault: the file cannot be read.
-        """
+        """The first record of a lane: its number and its size in bytes; None: none waits."""
         of_lane = "SELECT number, length(sealed) FROM waiting WHERE lane = ? ORDER BY number LIMIT 1"
         return next(iter(self._rows(of_lane, lane)), None)
 
     def read(self, number: int) -> tuple[str, bytes] | None:
-        """
-        A record behind its name; None: it is gone.
-
-        Raises:
-            MemoryFault: the file cannot be read.
-        """
+        """A record behind its name; None: it is gone."""
         found = self._rows("SELECT name, nonce, sealed FROM waiting WHERE number = ?", number)
         return next(((name, self._ciphered(sealed, nonce)) for name, nonce, sealed in found), None)
 
     def remove(self, number: int) -> None:
-        """
-        Remove a record, and its bytes.
-
-        Raises:
-            MemoryFault: the file cannot be written.
-        """
+        """Remove a record, and its bytes."""
         with self._connection(f"writing {self._file}") as connection:
             gone = connection.execute("DELETE FROM waiting WHERE number = ? RETURNING length(sealed)", (number,))
             self._size_bytes -= sum(size_bytes for (size_bytes,) in gone)
 
     def count(self) -> int:
-        """
-        How many records wait.
-
-        Raises:
-            MemoryFault: the file cannot be read.
-        """
+        """How many records wait."""
         return sum(count for *_, count in self.lanes())
 
     def size_bytes(self) -> int:
