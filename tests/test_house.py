@@ -85,6 +85,7 @@ OFF = (
         "core.prefix_rebuild",
         "memory.recording.batch",
         "store.engine.sqlite.known_tables",
+        "store.schema",
         "store.engine.sqlite.snapshot",
     ),
 )

@@ -11,7 +11,8 @@ import pytest
 from palimpsest.core.archive.chunking import scope_terms, terms
 from palimpsest.store.engine import full_text
 from palimpsest.store.engine.sqlite.tables import statements
-from palimpsest.store.schema import SCHEMA, VERSION
+from palimpsest.store.schema import SCHEMA
+from palimpsest.store.version import VERSION
 
 RESERVED = """
 all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation column

@@ -9,8 +9,6 @@ No column has a name that SQL reserves.
 
 from __future__ import annotations
 
-VERSION = 24  # of these tables, kept beside them: rises with every change of them
-
 JOURNAL = r"""
 CREATE TABLE tenant (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -447,15 +445,3 @@ OF_NO_TENANT = {
 """Tables whose rows belong to no tenant, and why. Every other has a column `tenant`."""
 
 SCHEMA = JOURNAL + ERASURE + OPERATION + ITEMS + FACTS
-
-
-def refusal_of(version: int) -> str:
-    """Why a database of this version cannot be used, and what to do; "": it can."""
-    if version > VERSION:
-        return f"a newer palimpsest wrote it (version {version}, known {VERSION}): install that one"
-    if version < VERSION:
-        return (
-            f"a build before the first release wrote it (version {version}, known {VERSION}): run `palimpsest export` "
-            "of that build, and `palimpsest import` of this one into another data folder"
-        )
-    return ""

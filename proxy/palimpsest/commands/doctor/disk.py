@@ -18,8 +18,8 @@ from palimpsest.store.engine.engines import engine_of
 from palimpsest.store.engine.room import store_size
 from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, is_missing, load_secret
 from palimpsest.store.operation.switches import EVERYBODY, switched_off
-from palimpsest.store.schema import VERSION
 from palimpsest.store.turns.stats import count
+from palimpsest.store.version import VERSION
 
 MEGABYTE = 1_000_000
 LOW_BYTES = 500 * MEGABYTE  # some weeks of one person's work

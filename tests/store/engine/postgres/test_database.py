@@ -17,8 +17,8 @@ from palimpsest.store.engine import Ask, Transaction, nobody
 from palimpsest.store.engine.postgres.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.store.operation.changes import lease
-from palimpsest.store.schema import VERSION
 from palimpsest.store.search.derived import CLAIM, Derived
+from palimpsest.store.version import VERSION
 
 from tests.servers import Server
 from tests.talking import Talk

@@ -11,7 +11,8 @@ from palimpsest.store.engine.postgres import tables
 from palimpsest.store.engine.postgres.database import Database
 from palimpsest.store.engine.postgres.tables import NAME
 from palimpsest.store.journal import Journal
-from palimpsest.store.schema import OF_NO_TENANT, VERSION
+from palimpsest.store.schema import OF_NO_TENANT
+from palimpsest.store.version import VERSION
 
 from tests.servers import Server
 from tests.talking import Talk, newest

@@ -21,7 +21,7 @@ from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.engine.sqlite import database as module
 from palimpsest.store.engine.sqlite.database import READERS, Database
 from palimpsest.store.engine.sqlite.tables import APPLICATION_ID
-from palimpsest.store.schema import VERSION
+from palimpsest.store.version import VERSION
 
 FOREVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 

@@ -10,7 +10,8 @@ from palimpsest.store.engine import full_text
 from palimpsest.store.engine.postgres.connection import ServerConnection, lock_all, read
 from palimpsest.store.engine.postgres.dialect import NOTHING, POSTGRES
 from palimpsest.store.engine.sqlite.tables import statements
-from palimpsest.store.schema import OF_NO_TENANT, SCHEMA, VERSION, refusal_of
+from palimpsest.store.schema import OF_NO_TENANT, SCHEMA
+from palimpsest.store.version import VERSION, refusal_of
 
 FOLDER = Path(__file__).parent
 OTHERS = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'tenant'"

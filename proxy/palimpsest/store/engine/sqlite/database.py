@@ -33,7 +33,7 @@ from palimpsest.store.engine.sqlite.connection import (
 from palimpsest.store.engine.sqlite.failures import LOCKED, REOPEN_AFTER, advice_on, code_of, is_of_the_data
 from palimpsest.store.engine.sqlite.tables import APPLICATION_ID, make_tables
 from palimpsest.store.engine.watch import OPENING, Watch
-from palimpsest.store.schema import refusal_of
+from palimpsest.store.version import refusal_of
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from palimpsest.domain.errors import MemoryFault, faults
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.engine.dialect import SQLITE
 from palimpsest.store.engine.sqlite.tables import APPLICATION_ID
-from palimpsest.store.schema import refusal_of
+from palimpsest.store.version import refusal_of
 
 MOST_DAMAGES = 5  # of the file, in words of SQLite's: one says enough
 ORPHANS = 'SELECT count(*), min("table") FROM pragma_foreign_key_check'

@@ -6,13 +6,15 @@ import sqlite3
 from collections.abc import Iterator
 
 from palimpsest.store.engine import Transaction, full_text
-from palimpsest.store.schema import SCHEMA, VERSION
+from palimpsest.store.version import VERSION
 
 APPLICATION_ID = 0x50414C49  # "PALI", in the header of the file: tells our databases from others
 
 
 def make_tables(transaction: Transaction) -> None:
     """Make the tables; of processes that start together, whoever comes second finds them there."""
+    from palimpsest.store.schema import SCHEMA  # late: only an empty file gets tables
+
     if transaction.read("PRAGMA user_version") == [(0,)]:
         for statement in statements(SCHEMA + full_text.MAKE):
             transaction.write(statement)
