@@ -128,7 +128,7 @@ class Pipeline:
         return Compactions(self._rules, memory.journal, memory.recall, *parts, memory.archivist.commit_of)
 
     def _answers(self, arrival: Arrival, upstream: str = "") -> bool:
-        """Whether the proxy answers such a request, by the policy, or as the upstream ("": any) has no compaction."""
+        """Whether the proxy answers such a request: by the policy, or as its upstream ("": not known) has no answer."""
         if self._clock() - self._lacking.get((arrival.tenant, upstream), -math.inf) < LACKING_SECONDS:
             return may_compact(arrival.body, arrival.wire)
         makes = self._policy.memory.answers_compactions
@@ -153,8 +153,8 @@ class Pipeline:
     ) -> Prepared:
         """Prepare one request of a memory endpoint; see `Preparer`."""
         arrival, body = arrival_of(request, wire, self._rules), request.body
-        if body is None:
-            return self._counted_by_note(self._too_large(arrival))
+        if body is None:  # it is longer than memory reads
+            return self._counted_by_note(untouched(b"", self._off(arrival) or Note.TOO_LARGE, ""))
         items = await self._items(arrival)
         prepared = self._counted_by_note(await self._with_memory(arrival, arrived, turn, items))
         if items is None:
@@ -188,7 +188,7 @@ class Pipeline:
         key = self._keyring.of_digest(passage.key) if passage.key else self._keyring.find(passage.headers)
         request = ReceivedRequest(passage.headers, passage.body, key)
         arrival = arrival_of(request, passage.wire, self._rules, passage.tenant)
-        if "" in self._rules.off_for or arrival.mode is not Mode.ON:
+        if self._off(arrival) is not None or arrival.mode is not Mode.ON:
             return None
         if self._archivist.is_failing or not self._archivist.room.has_turn(len(passage.body)):
             raise MemoryFault("taking a turn that passed elsewhere: nothing can be written now")
@@ -227,23 +227,19 @@ class Pipeline:
     ) -> Prepared:
         """The request with what memory adds, its items as they came; never raises."""
         try:
-            if "" in self._rules.off_for:
-                return untouched(arrival.body, Note.DISABLED, await self._model(arrival))
-            if arrival.mode is Mode.OFF:
-                return untouched(arrival.body, self._off(arrival), await self._model(arrival))
+            if (off := self._off(arrival)) is not None:
+                return untouched(arrival.body, off, await self._model(arrival))
             return await self._traced(self._attempt(arrival, arrived, turn, items))
         except Exception as fault:  # a guard around what surrounds the decisions
             self._failed(fault)
             return untouched(arrival.body, Note.FAULT, await self._model(arrival))
 
-    def _too_large(self, arrival: Arrival) -> Prepared:
-        """A request whose body is longer than memory reads."""
+    def _off(self, arrival: Arrival) -> Note | None:
+        """Why memory is off for a request; None: it is not."""
         if "" in self._rules.off_for:
-            return untouched(b"", Note.DISABLED, "")
-        return untouched(b"", self._off(arrival) if arrival.mode is Mode.OFF else Note.TOO_LARGE, "")
-
-    def _off(self, arrival: Arrival) -> Note:
-        """Why memory is off for a request."""
+            return Note.DISABLED
+        if arrival.mode is not Mode.OFF:
+            return None
         is_unknown = is_unknown_mode(arrival.request.named) and self._policy.memory.mode is not Mode.OFF
         return Note.UNKNOWN_MODE if is_unknown else Note.OFF
 
@@ -381,7 +377,10 @@ class Pipeline:
             body = await self._work.run(size, render_decision, arrival.wire, decision)
         stages_ms = {"read": read_ms, "decide": 1000 * (perf_counter() - begun) - read_ms}
         turn = await self._turn(attempt, decision, upstream, stages_ms)
-        answered = await self._compacted(attempt, decision, turn, request.window_tokens, upstream)
+        answered: CompactionAnswer | None = None
+        if not attempt.was_forwarded and self._answers(arrival, upstream):
+            seconds = attempt.deadline - asyncio.get_running_loop().time()
+            answered = await self._compaction(decision, turn, request.window_tokens, arrival.wire, seconds)
         return self._settled(attempt, request, decision, upstream, turn, body, answered)
 
     async def _turn(
@@ -401,16 +400,6 @@ class Pipeline:
             stages_ms=stages_ms,
         )
         return await self._work.run(decision.reading.new_bytes, diff, decision, self._rules)
-
-    async def _compacted(
-        self, attempt: Attempt, decision: Decision, turn: Turn | None, window_tokens: int, upstream: str
-    ) -> CompactionAnswer | None:
-        """The compaction that a request asks for; None: it asks for none, or the provider is asked."""
-        arrival = attempt.arrival
-        if attempt.was_forwarded or not self._answers(arrival, upstream):
-            return None
-        seconds = attempt.deadline - asyncio.get_running_loop().time()
-        return await self._compaction(decision, turn, window_tokens, arrival.wire, seconds)
 
     async def _compacts(self, sent: SentRequest) -> Prepared | None:
         """Our compaction in the place of an upstream's that has none; None: there is none either. Never raises."""
@@ -527,7 +516,7 @@ class Pipeline:
         items, body = await self._items(arrival), arrival.body
         try:
             model = await self._model(arrival)
-            if self._policy.overflow == "trim" and "" not in self._rules.off_for and arrival.mode is not Mode.OFF:
+            if self._policy.overflow == "trim" and self._off(arrival) is None:
                 read = await self._reader.read(arrival, LATE_SECONDS)
                 if not isinstance(read, UntouchedRequest):
                     asked, _ = self._request(read, arrival, tuple(items.blocks) if items else ())

@@ -7,12 +7,13 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
+UNTRUSTED = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+"""Headers of all answers: stored text is untrusted, never to be taken for a page, nor kept by a cache."""
+
 
 def json_reply(value: Any, status: int = 200) -> Response:
-    # Stored text is untrusted: never to be taken for a page, nor kept by a cache.
-    headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
     body = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
-    return Response(body, status, headers, "application/json")
+    return Response(body, status, UNTRUSTED, "application/json")
 
 
 def error_reply(status: int, text: str) -> Response:

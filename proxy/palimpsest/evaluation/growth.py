@@ -29,7 +29,7 @@ from palimpsest.evaluation.report import progress
 from palimpsest.evaluation.vectors import CachedEmbedder
 from palimpsest.memory.embedding.model import cache_folder
 from palimpsest.settings.policy import ModelPolicy
-from palimpsest.store import schema
+from palimpsest.store import version
 from palimpsest.store.engine.sqlite.repetition import (
     copy_rows,
     id_offset,
@@ -155,5 +155,5 @@ def _key(own: Sequence[Conversation], noise: Sequence[Conversation], seed: int |
     """A name of the store, another one where the data, or what is made of it, is another."""
     cut = [split_into_passages(said.text, said.role) for conversation in own for said in conversation.messages]
     texts = (said.text for conversation in (*own, *noise) for said in conversation.messages)
-    told = "\0".join((f"{schema.VERSION} {PART_MESSAGES} {seed} {cut}", *texts))
+    told = "\0".join((f"{version.VERSION} {PART_MESSAGES} {seed} {cut}", *texts))
     return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -25,15 +25,12 @@ from starlette.types import Receive, Scope, Send
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.edge.access import Access, Caller, Refusal
 from palimpsest.edge.admin.operation import JSON, NOT_BLANK, Call, OfTenant, Operation, Refused
-from palimpsest.edge.replies import error_reply, json_reply
+from palimpsest.edge.replies import UNTRUSTED, error_reply, json_reply
 
 UNKNOWN_PATH = "there is no such path here: /memory/v1/openapi.json lists them all"
 ALL_TENANTS = "this covers all tenants: send the admin token"
 READ_ONLY = "this key is read-only"
 FOREIGN = "a proxy key opens its own tenant only: leave tenant out, or send the admin token"
-
-UNTRUSTED = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-"""Headers of all answers, streams included: see `json_reply`."""
 
 log = structlog.get_logger()
 

@@ -73,7 +73,6 @@ class Archivist:
         self._on_written = on_written
         self.room = QueueRoom(limits, counts)
         self._spool = spool
-        self._late_turns = 0  # whose requests were forwarded and are still being read; they have their room
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._numbers = count()
         self._taken: dict[int, _QueuedItem] = {}  # by number, the oldest first
@@ -94,7 +93,7 @@ class Archivist:
     @property
     def backlog(self) -> int:
         """Requests and answers that were taken and are not on the disk yet."""
-        return len(self._taken) + self._late_turns + self._spooled
+        return len(self._taken) + self.room.late_turns + self._spooled
 
     @property
     def lag_seconds(self) -> float:
@@ -167,13 +166,11 @@ class Archivist:
         if not self.room.reserve_late_request(size_bytes):
             self._lose(1)
             return None
-        self._late_turns += 1
         self._idle.clear()
         return DeferredTurn(partial(self._take_late, size_bytes))
 
     def _take_late(self, size_bytes: int, turn: Turn | None, is_lost: bool) -> None:
         """Take a turn for which room was reserved; None: there is none to write."""
-        self._late_turns -= 1
         self.room.release_late_request(size_bytes)
         if turn is not None:
             self.note(turn)

@@ -30,7 +30,7 @@ class QueueRoom:
         self._counts = counts
         self.bytes = 0  # of memory that is taken by what waits or is being written
         self._open_bytes = 0  # of answers that go on
-        self._late_turns = self._late_bytes = 0  # of requests that are still being read
+        self.late_turns = self._late_bytes = 0  # of requests that were forwarded and are still being read
         self._spooled_turns = self._kept_turns = 0
 
     def has_turn(self, size_bytes: int) -> bool:
@@ -112,9 +112,9 @@ class QueueRoom:
         return self.bytes + size_bytes <= self._limits.queue_bytes
 
     def _change_late(self, turns: int, size_bytes: int) -> None:
-        self._late_turns += turns
+        self.late_turns += turns
         self._late_bytes += size_bytes
         self._set_gauge()
 
     def _set_gauge(self) -> None:
-        self._counts.gauge("queued", self.turns + self._late_turns + self._spooled_turns + self._kept_turns)
+        self._counts.gauge("queued", self.turns + self.late_turns + self._spooled_turns + self._kept_turns)

@@ -30,17 +30,10 @@ class NoSpan:
     traceparent = ""
     is_recording = False
 
-    def set(self, attributes: Attributes) -> None:
+    def _ignore(self, *_given: object, **_named: object) -> None:
         pass
 
-    def rename(self, name: str) -> None:
-        pass
-
-    def fail(self, kind: str) -> None:
-        pass
-
-    def end(self, at_ns: int | None = None) -> None:
-        pass
+    set = rename = fail = end = _ignore
 
 
 NO_SPAN = NoSpan()
