@@ -38,9 +38,9 @@ def console(is_aside: bool = False) -> Console:
     """A console without markup on standard output, or on standard error for remarks beside it."""
     file = sys.stderr if is_aside else sys.stdout
     out = Console(file=file, markup=False, highlight=False, emoji=False)
-    return (
-        out if out.is_terminal else Console(file=file, markup=False, highlight=False, emoji=False, width=PIPE_COLUMNS)
-    )
+    if not out.is_terminal:
+        out.width = PIPE_COLUMNS
+    return out
 
 
 def is_confirmed(given: argparse.Namespace, command: str, question: str) -> bool:

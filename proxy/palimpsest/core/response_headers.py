@@ -1,6 +1,4 @@
-"""
-The `x-palimpsest-*` headers of an answer, and the log fields of its request: names and numbers, no content.
-"""
+"""The `x-palimpsest-*` headers of an answer, and the log fields of its request: names and numbers, no content."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The link to the machine that keeps the memory: one question at a time is asked over HTTP, and answered or not.
-"""
+"""The link to the machine that keeps the memory: one question at a time is asked over HTTP, and answered or not."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from palimpsest.core.response_headers import LogFields, undecided_headers
 from palimpsest.domain import TURN_PREFIX, Json, Mode, Note, RawHeaders, TooLong
 from palimpsest.domain.errors import CompactionRefused
 from palimpsest.domain.ports import Clock, Listener, Prepared, Wire
+from palimpsest.memory.request.forwarding import untouched
 from palimpsest.remote.memory import RemoteMemory
 from palimpsest.remote.recorder import OURS, Recorder, naming
 from palimpsest.settings.policy import Policy
@@ -69,16 +70,16 @@ class RemotePreparer:
         except Exception:  # a guard: memory may fail, the request may not
             self._counts.fault("pipeline")
             log.exception("memory failed, the request goes on", where="pipeline")
-            return _untouched(body or b"", Note.FAULT, model)
+            return untouched(body or b"", Note.FAULT, model)
 
     async def _prepare(self, request: ReceivedRequest, wire: Wire, model: str, turn: str) -> Prepared:
         named, body = request.named, request.body
         mode = mode_of(named, self._policy.memory, is_read_only=False)
         if mode is Mode.OFF:
             unknown = is_unknown_mode(named) and self._policy.memory.mode is not Mode.OFF
-            return _untouched(body or b"", Note.UNKNOWN_MODE if unknown else Note.OFF, model)
+            return untouched(body or b"", Note.UNKNOWN_MODE if unknown else Note.OFF, model)
         if body is None:
-            return _untouched(b"", Note.TOO_LARGE, model)
+            return untouched(b"", Note.TOO_LARGE, model)
         head: Json = {"path": path_of(wire), "headers": naming(named, self._signals), "at": self._clock()}
         answer = await self._memory.prepare(turn, seal(head, body))
         record = partial(Recorder, self._memory.courier, turn, head, body, self._policy.memory.deadline_ms / 1000)
@@ -111,11 +112,6 @@ class RemotePreparer:
 def _written_out(prepared: Prepared, body: bytes, wire: Wire) -> Prepared:
     """A request with compaction items: what they stand for is known elsewhere, and so it is not sent a second time."""
     return replace(prepared, body=unread(prepared.body, wire), bare=unread(body, wire), without=None)
-
-
-def _untouched(body: bytes, note: Note, model: str) -> Prepared:
-    """A request that is forwarded as it came, with the reason."""
-    return Prepared(body, undecided_headers(note), model, log_fields={"note": note.value})
 
 
 def _fields(headers: Mapping[str, str]) -> LogFields:

@@ -1,6 +1,4 @@
-"""
-The room that a model's window has for a request: whether it is outgrown, and how long the answer may be.
-"""
+"""The room that a model's window has for a request: whether it is outgrown, and how long the answer may be."""
 
 from __future__ import annotations
 

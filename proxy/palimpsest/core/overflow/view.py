@@ -1,6 +1,4 @@
-"""
-The view of a request that the model gets: without what a cut left out, which counts as lost until it comes back.
-"""
+"""The view of a request that the model gets: without what a cut left out, which counts as lost until it comes back."""
 
 from __future__ import annotations
 

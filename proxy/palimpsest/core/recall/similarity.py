@@ -1,6 +1,4 @@
-"""
-The similarity of passages to a question: exact in a small scope; in a large one preselected by sign bits.
-"""
+"""The similarity of passages to a question: exact in a small scope; in a large one preselected by sign bits."""
 
 from __future__ import annotations
 

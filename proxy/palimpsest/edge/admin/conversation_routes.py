@@ -15,11 +15,11 @@ from pydantic import Field
 
 from palimpsest.core.history.link_keys import id_print
 from palimpsest.domain import Role, frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Routes, found, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, Paged, cursor_to, position_of
-from palimpsest.store.engine import Transaction
+from palimpsest.store.engine import Engine, Transaction
 from palimpsest.store.turns.cleared import mark_cleared, named_by_client
-from palimpsest.store.turns.listings import Filter, conversations, tenants
+from palimpsest.store.turns.listings import Filter, Listed, conversations, tenants
 
 UNKNOWN_CONVERSATION = "no such conversation"
 LIST = "conversations"
@@ -81,6 +81,13 @@ class TenantPage:
     next: NextCursor
 
 
+async def conversation_named(database: Engine, asked: OneConversation) -> Listed:
+    """What is stored of a conversation; `Refused` where nothing is."""
+    which = Filter(asked.tenant, conversation=asked.conversation)
+    page = await database.ask(partial(conversations, which=which, after=0, limit=1), which.tenant)
+    return found(next(iter(page.listed), None), UNKNOWN_CONVERSATION)
+
+
 class ConversationRoutes(Routes):
     """The operations that list conversations, and whose they are."""
 
@@ -99,11 +106,7 @@ class ConversationRoutes(Routes):
 
     @operation("GET /conversations/{conversation}", "Show a conversation", missing=UNKNOWN_CONVERSATION)
     async def one(self, call: Call[OneConversation]) -> Conversation:
-        which = Filter(call.asked.tenant, conversation=call.asked.conversation)
-        page = await self._database.ask(partial(conversations, which=which, after=0, limit=1), which.tenant)
-        for one in page.listed:
-            return Conversation(**one)
-        raise Refused(404, UNKNOWN_CONVERSATION)
+        return Conversation(**await conversation_named(self._database, call.asked))
 
     @operation("GET /tenants", "List tenants")
     async def list_tenants(self, call: Call[Paged]) -> TenantPage:
@@ -145,6 +148,6 @@ class SessionRoutes(Routes):
         def print_of(tenant: str) -> int:
             return id_print(self._parts.key_of(tenant), "client", f"{event.client}:{event.session}")
 
-        found: Mapping[int, str] = dict(named_by_client(transaction.read, print_of, event.tenant))
-        mark_cleared(transaction, [*found], event.event == "cleared", self._clock())
-        return sorted(found.values())
+        named: Mapping[int, str] = dict(named_by_client(transaction.read, print_of, event.tenant))
+        mark_cleared(transaction, [*named], event.event == "cleared", self._clock())
+        return sorted(named.values())

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from palimpsest.core.archive.receipt import is_done
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Routes, found, operation
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.erasure.targets import target_of
 
@@ -152,11 +152,7 @@ class ForgetRoutes(Routes):
         dry_run = given.pop("dry_run")
         target = target_of({name: value for name, value in given.items() if value}, self._clock())
         if dry_run:
-            preview = await self._archive.forgetting.preview(target)
-            if preview is None:
-                raise Refused(404, NOTHING)
+            preview = found(await self._archive.forgetting.preview(target), NOTHING)
             return json_reply(Preview(True, preview.tenants, preview.counts))
-        receipt = await self._archive.forgetting.erase(target)
-        if receipt is None:
-            raise Refused(404, NOTHING)
+        receipt = found(await self._archive.forgetting.erase(target), NOTHING)
         return json_reply(receipt, 200 if is_done(receipt) else NOT_CLEAN)

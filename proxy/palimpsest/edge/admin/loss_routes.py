@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -14,7 +15,7 @@ from palimpsest.core.work.account import LostMessage
 from palimpsest.core.work.loss import Loss, LossKind, is_held_by, losses
 from palimpsest.domain.errors import CompactionRefused
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, Refused, Routes, operation
+from palimpsest.edge.admin.operation import Call, Routes, found, operation
 from palimpsest.edge.admin.turn_routes import NEWEST, UNKNOWN, UNKNOWN_TURN, NamedTurn
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.passages import newest_texts, passages_of_messages
@@ -83,23 +84,19 @@ class LossRoutes(Routes):
     @operation("GET /turns/{turn}/losses", "List what a compaction removed, by kind", missing=UNKNOWN)
     async def list_losses(self, call: Call[NamedTurn]) -> Losses:
         key = None if call.asked.turn == NEWEST else call.asked.turn
-        turn = await self._journal.turn_named(call.asked.tenant or None, key)
-        if turn is None:
-            raise Refused(404, UNKNOWN_TURN)
+        turn = found(await self._journal.turn_named(call.asked.tenant or None, key), UNKNOWN_TURN)
         tenant, name = turn["tenant"], turn["key"]
         texts = [text async for text in self._compacted(tenant, name)]
-        found = await self._database.ask(lambda ask: _losses(ask, tenant, name, texts, self._clock()), tenant)
-        if found is None:  # erased in between
-            raise Refused(404, UNKNOWN_TURN)
-        return found
+        look = partial(_losses, tenant=tenant, key=name, compacted=texts, now=self._clock())
+        return found(await self._database.ask(look, tenant), UNKNOWN_TURN)  # else erased in between
 
     async def _compacted(self, tenant: str, turn: str) -> AsyncIterator[str]:
         """The texts that the model saw in the place of compactions of ours."""
         for reference in await self._database.ask(lambda ask: _references(ask, tenant, turn)):
             with suppress(CompactionRefused):  # made under another secret
                 named = unseal(reference, 0.0, self._parts.key_of(tenant))  # whenever it is looked at
-                if found := await self._journal.compacted(tenant, named.turn):
-                    yield found.block.text
+                if stored := await self._journal.compacted(tenant, named.turn):
+                    yield stored.block.text
 
 
 def _references(ask: Ask, tenant: str, key: str) -> list[str]:
@@ -131,20 +128,20 @@ def _losses(ask: Ask, tenant: str, key: str, compacted: Sequence[str], now: floa
         if one["is_answer"]
     ]
     blocks = listings.blocks_of_turn(ask, place.tenant, key)
-    found = losses(
+    named = losses(
         [LostMessage(*row) for row in texts],
         "\n".join([*compacted, *(text for *_, text in kept)]),
         "\n".join(block["text"] for block in blocks),
         "\n".join(answers),
     )
-    told_by = _telling(ask, found)
+    told_by = _telling(ask, named)
     asked_for = states(ask, {memory for memory in told_by if memory}, now)
     listed = [
         ShownLoss(
             *(one.kind, one.text, one.occurrence, one.came_back, one.was_used),
             *(memory, asked_for.get(memory or 0, "")),
         )
-        for one, memory in zip(found, told_by, strict=True)
+        for one, memory in zip(named, told_by, strict=True)
     ]
     quoted = removed.intersection(occurrence for block in blocks for occurrence in block["occurrences"])
     seen_before = before - removed - gone.keys()
@@ -168,14 +165,14 @@ def _excerpts(ask: Ask, became: Mapping[int, str]) -> list[Excerpt]:
     return [Excerpt(occurrence, role, text, became[occurrence]) for occurrence, role, text in rows]
 
 
-def _telling(ask: Ask, found: Sequence[Loss]) -> list[int | None]:
+def _telling(ask: Ask, named: Sequence[Loss]) -> list[int | None]:
     """For each loss the passage of its message that holds it, or else the first one; None: the message has none."""
     passages: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    for occurrence, memory, text in passages_of_messages(ask, {one.occurrence for one in found}):
+    for occurrence, memory, text in passages_of_messages(ask, {one.occurrence for one in named}):
         passages[occurrence].append((memory, " ".join(text.split())))
 
     def telling(one: Loss) -> int | None:
         those = passages.get(one.occurrence, [])
         return next((memory for memory, text in those if is_held_by(one.text, text)), those[0][0] if those else None)
 
-    return [telling(one) for one in found]
+    return [telling(one) for one in named]

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import Call, OfTenant, Refused, Routes, operation
+from palimpsest.edge.admin.operation import Call, OfTenant, Routes, found, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from palimpsest.store.turns.listings import Filter, memories, memory
 
@@ -79,9 +79,5 @@ class MemoryRoutes(Routes):
 
     @operation("GET /memories/{memory}", "Show a memory", missing=UNKNOWN_MEMORY)
     async def one(self, call: Call[OneMemory]) -> Memory:
-        found = await self._database.ask(
-            partial(memory, tenant=call.asked.tenant, id=call.asked.memory), call.asked.tenant
-        )
-        if found is None:
-            raise Refused(404, UNKNOWN_MEMORY)
-        return Memory(**found)
+        look = partial(memory, tenant=call.asked.tenant, id=call.asked.memory)
+        return Memory(**found(await self._database.ask(look, call.asked.tenant), UNKNOWN_MEMORY))

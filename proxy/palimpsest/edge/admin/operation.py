@@ -36,6 +36,9 @@ JSON = "application/json"
 NOT_BLANK = r"\S"  # pattern of a text that says something
 
 
+T = TypeVar("T")
+
+
 class Refused(Exception):
     """A request that is answered with an error. The text says what was wrong and what to try."""
 
@@ -43,6 +46,13 @@ class Refused(Exception):
         super().__init__(text)
         self.status = status
         self.text = text
+
+
+def found(value: T | None, missing: str) -> T:
+    """The value that was looked up; `Refused` where there is none."""
+    if value is None:
+        raise Refused(404, missing)
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.memory_routes import UNKNOWN_MEMORY, OneMemory
-from palimpsest.edge.admin.operation import Call, OfTenant, Refused, Routes, operation
+from palimpsest.edge.admin.operation import Call, OfTenant, Routes, found, operation
 from palimpsest.store.turns import reminders
 from palimpsest.store.turns.listings import memory
 
@@ -62,10 +62,8 @@ class ReminderRoutes(Routes):
         await self._check(call)
         until = self._clock() + WAIT_SECONDS
         await self._database.transact(partial(reminders.remind, memory=call.asked.memory, until=until))
-        for one in await self._waiting_reminders(call.asked.tenant):
-            if one.memory == call.asked.memory:
-                return one
-        raise Refused(404, UNKNOWN_MEMORY)  # erased meanwhile
+        waiting = await self._waiting_reminders(call.asked.tenant)
+        return found(next((one for one in waiting if one.memory == call.asked.memory), None), UNKNOWN_MEMORY)
 
     @operation("DELETE /reminders/{memory}", "Withdraw a waiting memory", missing=UNKNOWN_MEMORY)
     async def withdraw(self, call: Call[OneMemory]) -> Withdrawn:
@@ -75,15 +73,14 @@ class ReminderRoutes(Routes):
 
     async def _waiting_reminders(self, tenant: str, conversation: str = "") -> list[Reminder]:
         """The waiting reminders of a tenant and a conversation; "" means all."""
-        found = await self._database.ask(lambda ask: reminders.waiting_reminders(ask, self._clock()))
+        waiting = await self._database.ask(lambda ask: reminders.waiting_reminders(ask, self._clock()))
         return [
             Reminder(**one)
-            for one in found
+            for one in waiting
             if tenant in ("", one["tenant"]) and conversation in ("", one["conversation"])
         ]
 
     async def _check(self, call: Call[OneMemory]) -> None:
         """The passage is there, and the caller's."""
-        asked = call.asked
-        if await self._database.ask(partial(memory, tenant=asked.tenant, id=asked.memory), asked.tenant) is None:
-            raise Refused(404, UNKNOWN_MEMORY)
+        look = partial(memory, tenant=call.asked.tenant, id=call.asked.memory)
+        found(await self._database.ask(look, call.asked.tenant), UNKNOWN_MEMORY)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.forget_routes import Forget
-from palimpsest.edge.admin.operation import Call, OfTenant, Refused, Routes, operation
+from palimpsest.edge.admin.operation import Call, OfTenant, Routes, found, operation
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.erasure.targets import target_of
 
@@ -95,14 +95,9 @@ class RetireRoutes(Routes):
         dry_run = given.pop("dry_run")
         target = target_of(given, self._clock())
         if dry_run:
-            preview = await self._archive.retiring.preview(target)
-            if preview is None:
-                raise Refused(404, NOTHING)
+            preview = found(await self._archive.retiring.preview(target), NOTHING)
             return json_reply(RetirePreview(True, preview.tenants, preview.counts))
-        receipt = await self._archive.retiring.retire(target)
-        if receipt is None:
-            raise Refused(404, NOTHING)
-        return json_reply(receipt)
+        return json_reply(found(await self._archive.retiring.retire(target), NOTHING))
 
     @operation("GET /retirements", "List retirements that can be undone", replies=Retirements)
     async def listed(self, call: Call[OfTenant]) -> dict[str, Any]:
@@ -112,7 +107,4 @@ class RetireRoutes(Routes):
         "DELETE /retirements/{retirement}", "Undo a retirement", replies=Undone, missing=NOT_KNOWN, in_turn=False
     )
     async def undo(self, call: Call[Undo]) -> dict[str, Any]:
-        undone = await self._archive.retiring.undo(call.asked.retirement, call.asked.tenant)
-        if undone is None:
-            raise Refused(404, NOT_KNOWN)
-        return undone
+        return found(await self._archive.retiring.undo(call.asked.retirement, call.asked.tenant), NOT_KNOWN)

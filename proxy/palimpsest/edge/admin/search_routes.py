@@ -11,7 +11,7 @@ from palimpsest.core.recall.trail import as_json
 from palimpsest.domain import Candidate, Query, Reach, frozen
 from palimpsest.edge.admin.conversation_routes import UNKNOWN_CONVERSATION
 from palimpsest.edge.admin.memory_routes import SpeakerName
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, found, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from palimpsest.memory.recall.trails import Trails
 from palimpsest.store.search.passages import last_passage
@@ -82,8 +82,8 @@ class SearchRoutes(Routes):
         if (query := await self._query(asked)) is None:
             return Results(False, NOTHING_YET, False, 0, 0.0, [], None)
         recalled = await self._parts.retriever.recall(query, FILTERED_DEPTH if is_filtered else DEPTH)
-        found = [one for one in recalled.candidates if one.memory.id <= newest and _is_meant(one, asked)]
-        page, end = found[begin : begin + asked.limit], begin + asked.limit
+        meant = [one for one in recalled.candidates if one.memory.id <= newest and _is_meant(one, asked)]
+        page, end = meant[begin : begin + asked.limit], begin + asked.limit
         brought = await self._database.ask(lambda ask: turns_of_messages(ask, [c.memory.occurrence for c in page]))
         return Results(
             admitted=recalled.admitted,
@@ -92,7 +92,7 @@ class SearchRoutes(Routes):
             unindexed=recalled.unindexed,
             elapsed_ms=recalled.elapsed_ms,
             results=[_result(one, brought.get(one.memory.occurrence, "")) for one in page],
-            next=cursor_to(LIST, newest, end) if end < len(found) else None,
+            next=cursor_to(LIST, newest, end) if end < len(meant) else None,
         )
 
     async def _query(self, asked: Search) -> Query | None:
@@ -184,7 +184,5 @@ class TrailRoutes(Routes):
         asked = call.asked
         trails = Trails(self._journal, self._database, self._parts.retriever, self._parts.policies.policy)
         trace = await trails.find(asked.q, asked.tenant or None, asked.conversation, asked.turn or None)
-        if trace is None:
-            raise Refused(404, "no such conversation, or no such turn in it")
-        trail = as_json(trace)
+        trail = as_json(found(trace, "no such conversation, or no such turn in it"))
         return StatementTrail(**trail | {"stages": [PassedStage(**stage) for stage in trail["stages"]]})

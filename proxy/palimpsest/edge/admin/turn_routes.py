@@ -10,7 +10,7 @@ from pydantic import Field
 
 from palimpsest.core.block.explanation import passage_of
 from palimpsest.domain import Event, Rebuild, Role, frozen
-from palimpsest.edge.admin.operation import Call, OfTenant, Refused, Routes, operation
+from palimpsest.edge.admin.operation import Call, OfTenant, Routes, found, operation
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from palimpsest.store.engine import Ask
 from palimpsest.store.turns.listings import Filter, Page, blocks_of_turn, conversations, messages_of_turn, turns
@@ -176,16 +176,13 @@ class TurnRoutes(Routes):
         (after,) = position_of(LIST_OF_ONE, asked.cursor)
 
         def look(ask: Ask) -> Page | None:
-            found = conversations(ask, Filter(asked.tenant, conversation=asked.conversation), 0, 1).listed
-            if not found:
+            named = conversations(ask, Filter(asked.tenant, conversation=asked.conversation), 0, 1).listed
+            if not named:
                 return None
-            which = _filter(asked, tenant=found[0]["tenant"], conversation=asked.conversation)
+            which = _filter(asked, tenant=named[0]["tenant"], conversation=asked.conversation)
             return turns(ask, which, after, asked.limit, newest_first=False)
 
-        page = await self._database.ask(look, asked.tenant)
-        if page is None:
-            raise Refused(404, "no such conversation")
-        return _page(LIST_OF_ONE, page)
+        return _page(LIST_OF_ONE, found(await self._database.ask(look, asked.tenant), "no such conversation"))
 
     @operation(
         "GET /conversations/{conversation}/turns/{number}", "Show and explain a turn, by its number", missing=UNKNOWN
@@ -201,33 +198,29 @@ class TurnRoutes(Routes):
         key = None if asked.turn == NEWEST else asked.turn
         return await self._whole(await self._journal.turn_named(asked.tenant or None, key))
 
-    async def _whole(self, found: Mapping[str, Any] | None) -> Turn:
-        if found is None:
-            raise Refused(404, UNKNOWN_TURN)
-        explain, key = found["explain"], found["key"]
+    async def _whole(self, named: Mapping[str, Any] | None) -> Turn:
+        turn = found(named, UNKNOWN_TURN)
+        explain, key, tenant = turn["explain"], turn["key"], turn["tenant"]
         candidates = explain.get("candidates", [])
-        stored = await self._journal.messages(found["tenant"], [candidate["occurrence"] for candidate in candidates])
+        stored = await self._journal.messages(tenant, [candidate["occurrence"] for candidate in candidates])
         for candidate in candidates:  # None: forgotten since
             message = stored.get(candidate["occurrence"])
             candidate["text"] = None if message is None else passage_of(candidate, message.text)[:EXCERPT_CHARS]
-        which = Filter(found["tenant"], turn=key)
         page, messages, blocks = await self._database.ask(
             lambda ask: (
-                turns(ask, which, 0, 1, newest_first=True),
-                messages_of_turn(ask, found["tenant"], key),
-                blocks_of_turn(ask, found["tenant"], key),
+                turns(ask, Filter(tenant, turn=key), 0, 1, newest_first=True),
+                messages_of_turn(ask, tenant, key),
+                blocks_of_turn(ask, tenant, key),
             ),
-            which.tenant,
+            tenant,
         )
-        for summary in page.listed:
-            return Turn(
-                **summary,
-                **{name: found[name] for name in ("user", "scope", "parent", "turns")},
-                new_messages=[ShownMessage(**one) for one in messages],
-                blocks=[ShownBlock(**one) for one in blocks],
-                explain=explain,
-            )
-        raise Refused(404, UNKNOWN_TURN)  # erased in between
+        return Turn(
+            **found(next(iter(page.listed), None), UNKNOWN_TURN),  # else erased in between
+            **{name: turn[name] for name in ("user", "scope", "parent", "turns")},
+            new_messages=[ShownMessage(**one) for one in messages],
+            blocks=[ShownBlock(**one) for one in blocks],
+            explain=explain,
+        )
 
 
 def _filter(asked: Turns, **more: str) -> Filter:

@@ -10,11 +10,11 @@ from palimpsest.core.work.account import LostMessage
 from palimpsest.core.work.calls import Act
 from palimpsest.core.work.record import work_record
 from palimpsest.domain import AccountLine, frozen
-from palimpsest.edge.admin.conversation_routes import UNKNOWN_CONVERSATION, OneConversation
-from palimpsest.edge.admin.operation import Call, Refused, Routes, operation
+from palimpsest.edge.admin.conversation_routes import UNKNOWN_CONVERSATION, OneConversation, conversation_named
+from palimpsest.edge.admin.operation import Call, Routes, operation
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.passages import newest_texts
-from palimpsest.store.turns.listings import Filter, conversations, turns_of_messages
+from palimpsest.store.turns.listings import turns_of_messages
 
 READ_MESSAGES, READ_CHARS = 2_000, 8_000  # the newest; characters of each: what a tool printed at length is no work
 SHOWN = 200  # files and commands, the newest of each
@@ -76,11 +76,8 @@ class WorkRoutes(Routes):
 
     @operation("GET /conversations/{conversation}/work", "Show the work record", missing=UNKNOWN_CONVERSATION)
     async def work(self, call: Call[OneConversation]) -> Work:
-        which = Filter(call.asked.tenant, conversation=call.asked.conversation)
-        page = await self._database.ask(lambda ask: conversations(ask, which, 0, 1))
-        if not page.listed:
-            raise Refused(404, UNKNOWN_CONVERSATION)
-        tenant, conversation = (page.listed[0][name] for name in ("tenant", "conversation"))
+        named = await conversation_named(self._database, call.asked)
+        tenant, conversation = named["tenant"], named["conversation"]
         stored = await self._journal.occurrences(tenant, conversation)
         return await self._database.ask(lambda ask: _work(ask, conversation, stored))
 

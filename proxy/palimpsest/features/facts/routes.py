@@ -17,6 +17,7 @@ from palimpsest.edge.admin.operation import (
     OfTenant,
     Refused,
     Routes,
+    found,
     operation,
     response_type,
 )
@@ -119,9 +120,9 @@ class FactRoutes(Routes):
     async def list_facts(self, call: Call[FactList]) -> FactPage:
         asked = call.asked
         after_us, after_id = position_of(LIST, asked.cursor, 2)
-        found = await self._facts.list_facts(filter_of(asked), asked.limit + 1, (after_us, after_id))
-        page = found[: asked.limit]
-        behind = place_of(page[-1]) if len(found) > len(page) else (0, 0)
+        listed = await self._facts.list_facts(filter_of(asked), asked.limit + 1, (after_us, after_id))
+        page = listed[: asked.limit]
+        behind = place_of(page[-1]) if len(listed) > len(page) else (0, 0)
         return FactPage([json_value(fact) for fact in page], cursor_to(LIST, *behind), self._facts.are_kept)
 
     @operation("POST /facts", "Add a fact", status=201)
@@ -157,10 +158,7 @@ class FactRoutes(Routes):
         return await self.show(call)
 
     async def _found(self, call: Call[OneFact]) -> Fact:
-        found = await self._facts.by_id_of_any_tenant(call.asked.fact, call.asked.tenant)
-        if found is None:
-            raise Refused(404, UNKNOWN)
-        return found
+        return found(await self._facts.by_id_of_any_tenant(call.asked.fact, call.asked.tenant), UNKNOWN)
 
 
 ROUTES = FactRoutes

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from palimpsest.core.consolidation.strength import visible
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Refused, Routes, operation
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Routes, found, operation
 from palimpsest.edge.admin.paging import MAX_PAGE, NextCursor, Paged, cursor_to, position_of
 from palimpsest.features.items.consolidation import Consolidator, ItemSelection
 from palimpsest.store.engine import Ask
@@ -219,8 +219,8 @@ class ConsolidationRoutes(Routes):
                 if (strength := visible(stored.edge.relation, stored.evidence, None, False, now))
             ]
 
-        found = sorted(await self._database.ask(look), key=lambda shown: (-shown.strength, shown.source, shown.target))
-        return RelationList(found[: call.asked.limit])
+        shown = sorted(await self._database.ask(look), key=lambda one: (-one.strength, one.source, one.target))
+        return RelationList(shown[: call.asked.limit])
 
     @operation("GET /consolidation", "List runs of consolidation")
     async def runs(self, call: Call[OfTenant]) -> RunList:
@@ -239,16 +239,11 @@ class ConsolidationRoutes(Routes):
     @operation("GET /consolidation/{run}", "Show what a run did", missing=UNKNOWN_RUN)
     async def steps(self, call: Call[OneRun]) -> StepList:
         look = partial(consolidations.steps, key=call.asked.run, tenant=call.asked.tenant, limit=STEPS)
-        if not (found := await self._database.ask(look)):
-            raise Refused(404, UNKNOWN_RUN)
-        return StepList([StepShown(**step) for step in found])
+        return StepList([StepShown(**step) for step in found(await self._database.ask(look) or None, UNKNOWN_RUN)])
 
     @operation("DELETE /consolidation/{run}", "Undo a run", missing=NOT_STANDING)
     async def undo(self, call: Call[OneRun]) -> Undone:
-        found = await self._consolidator.undo(call.asked.run, call.asked.tenant)
-        if found is None:
-            raise Refused(404, NOT_STANDING)
-        return Undone(**found)
+        return Undone(**found(await self._consolidator.undo(call.asked.run, call.asked.tenant), NOT_STANDING))
 
 
 ROUTES = ConsolidationRoutes

@@ -118,11 +118,8 @@ class ModelWriter:
 
     def __init__(self, name: str, assistant: Assistant, short_term: ShortTerm | None = None) -> None:
         self._paper = name
-        self._writers = (
-            ModelWriters(assistant, _tokens)
-            if short_term is None
-            else ModelWriters(assistant, _tokens, short_term.compress, short_term.of_segment)
-        )
+        buffers = (short_term.compress, short_term.of_segment) if short_term else ()
+        self._writers = ModelWriters(assistant, _tokens, *buffers)
         self.name = f"{name}+model/{VERSION}"
         self.short_term = short_term
 

@@ -1,6 +1,4 @@
-"""
-The last id that was given in each table: none is given twice, also after rows were removed, or copied.
-"""
+"""The last id that was given in each table: none is given twice, also after rows were removed, or copied."""
 
 from __future__ import annotations
 

@@ -214,12 +214,7 @@ class Page:
 
 
 def conversations(ask: Ask, which: Filter, after: int, limit: int) -> Page:
-    """
-    Conversations, the newest first: `conversation`, `tenant`, `role`, `parent`, `user`, `scope`, `title`, `created_at`,
-    `last_at` (of the newest turn), `turns`, `memories`, `events` (how many turns of each), `models` (in order of use).
-
-    In a period are those that have begun before its end, and had a turn after its begin.
-    """
+    """Conversations, the newest first; in a period those that began before its end, and had a turn since it began."""
     given = conditions_of(which, CONVERSATION_FILTERS, ALONE[CONVERSATIONS])
     rows, following = page_of(ask, CONVERSATIONS, "conversation.id", given, after, limit)
     listed = ids(row[0] for row in rows)
@@ -251,12 +246,7 @@ def conversations(ask: Ask, which: Filter, after: int, limit: int) -> Page:
 
 
 def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool) -> Page:
-    """
-    Turns: `turn` (its id), `conversation`, `tenant`, `role`, `event`, `ending`, `model`, `messages`, `prompt_tokens`,
-    `created_at`, `number`, `title` (of the newest message of the user's that came with it), and of the decision `note`,
-    `kind` (of a new block), `added_tokens`, `trimmed_tokens`, `is_cut` and `elapsed_ms`; `answered_ms`; of its cost
-    `own_tokens`, `cache_read_tokens`, `cache_write_tokens`, `rebuild` and `rebuilt_tokens`, None where not known.
-    """
+    """Turns, with what was decided on each and what it cost; `title` is of the user's newest message in it."""
     rows, following = page_of(
         ask, TURNS, "turn.id", conditions_of(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
     )
@@ -293,20 +283,14 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
 
 
 def messages_of_turn(ask: Ask, tenant: str, key: str) -> list[Listed]:
-    """
-    What came with a turn, its answer last: `occurrence`, `position`, `role`, `text`, `is_answer`,
-    `created_at`, `state` (`stored`, `retired`, `erased`).
-    """
+    """The messages that came with a turn, its answer last; `state` is `stored`, `retired` or `erased`."""
     fields = ("occurrence", "position", "role", "text", "is_answer", "created_at", "state")
     rows = [dict(zip(fields, row, strict=True)) for row in ask(MESSAGES, (key, tenant))]
     return [row | {"is_answer": bool(row["is_answer"])} for row in rows]
 
 
 def blocks_of_turn(ask: Ask, tenant: str, key: str) -> list[Listed]:
-    """
-    What was newly added to a turn: `kind`, `text`, `tokens`, `occurrences`, `is_replayed` in later requests, and the
-    occurrence in front of whose text it stands, `carried_by`.
-    """
+    """What was newly added to a turn; `carried_by` is the message in front of whose text it stands."""
     return [
         {
             "kind": kind,
@@ -348,10 +332,7 @@ def _left_out(ask: Ask, turn: int, explain: Json) -> dict[int, str]:
 
 
 def memories(ask: Ask, which: Filter, after: int, limit: int) -> Page:
-    """
-    Findable passages, the newest first: `memory` (its id), `tenant`, `conversation`, `turn`, `occurrence`, `position`,
-    `role`, `kind`, `tags`, `start`, `stop` (characters of the message), `text`, `created_at`, `is_indexed` by meaning.
-    """
+    """Findable passages, the newest first; `start` and `stop` are characters of the message."""
     rows, following = page_of(
         ask, MEMORIES, "memory.id", conditions_of(which, MEMORY_FILTERS, ALONE[MEMORIES]), after, limit
     )

@@ -1,6 +1,4 @@
-"""
-Snapshots of a server's database: what it holds at one moment, whoever writes to it meanwhile.
-"""
+"""Snapshots of a server's database: what it holds at one moment, whoever writes to it meanwhile."""
 
 from __future__ import annotations
 
