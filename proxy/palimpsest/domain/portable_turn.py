@@ -8,10 +8,11 @@ there.
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from palimpsest.domain import TURN_PREFIX, BlockKind, Ending, Event, Json, Role
+from palimpsest.domain.days import seconds_of
 from palimpsest.domain.frozen import frozen
 
 ID_BYTES = 12  # of ids made of other programs' ids: no two ever share one
@@ -106,6 +107,6 @@ def seconds(value: Any) -> float:
         return 0.0
     try:
         read = datetime.fromisoformat(value)
-        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+        return seconds_of(read)
     except (ValueError, OverflowError, OSError):
         return 0.0

@@ -41,10 +41,8 @@ class Source:
 
     def load(self, environment: Mapping[str, str]) -> Policy:
         """
-        Read the policy from files, environment and flags as they are now.
-
-        Raises:
-            PolicyError: see `load.load`; or a file has become something else, such as a pipe that nobody writes to.
+        Read the policy from files, environment and flags as they are now. `PolicyError`: see `load.load`; or a file has
+        become something else, such as a pipe that nobody writes to.
         """
         for file in self.files:
             if file.exists() and not file.is_file():

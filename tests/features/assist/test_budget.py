@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from palimpsest.domain.days import day_of
 from palimpsest.domain.errors import AssistFault
 from palimpsest.features.assist.budget import Budget
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import Price
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.operation.assist_usage import AssistUsage, day_of, usage_of_day
+from palimpsest.store.operation.assist_usage import AssistUsage, usage_of_day
 
 from tests.clock import Clock
 from tests.databases import database_in

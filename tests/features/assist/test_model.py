@@ -8,12 +8,13 @@ from functools import partial
 import orjson
 import pytest
 from palimpsest.domain import Json
+from palimpsest.domain.days import day_of
 from palimpsest.domain.errors import AssistFault
 from palimpsest.domain.ports import Assistant, Prompt
 from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 from palimpsest.features.assist.model import ANSWER_BYTES, FAILURES_TO_REST
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.operation.assist_usage import AssistUsage, day_of, usage_of_day
+from palimpsest.store.operation.assist_usage import AssistUsage, usage_of_day
 
 from tests.clock import Clock
 from tests.features.assist.helping import BLUE, PROMPT, SCHEMA, TENANT, AssistTally, assistants_of, helped, policy_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from palimpsest.domain import AssistRole
+from palimpsest.domain.days import day_of
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.operation.assist_usage import KEPT_DAYS, AssistUsage, add, day_of, newest_use, usage_of_day
+from palimpsest.store.operation.assist_usage import KEPT_DAYS, AssistUsage, add, newest_use, usage_of_day
 
 DAY_SECONDS = 86_400.0
 NOON = 1_774_958_400.0  # 2026-03-31

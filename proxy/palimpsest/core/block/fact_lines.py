@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from palimpsest.core.block.packing import GAP, READING, READING_ONE
 from palimpsest.domain import BLOCK_CLOSE, PROJECT_SUBJECT, Block, BlockKind, Fact
+from palimpsest.domain.days import day_of
 from palimpsest.wire.frame import escaped, opened
 
 READING_FACTS = READING.replace("Quoted", "Noted from", 1)
@@ -55,7 +55,7 @@ def fact_line(fact: Fact, earlier: str = "") -> str:
         earlier: the value that its slot held before, "" where that need not be said.
     """
     was = f", was {_short(earlier.translate(_FLAT), EARLIER_CHARS)}" if earlier else ""
-    return f"{statement(fact)} (said {datetime.fromtimestamp(fact.said_at, UTC).date().isoformat()}{was})\n"
+    return f"{statement(fact)} (said {day_of(fact.said_at)}{was})\n"
 
 
 def ended_line(fact: Fact) -> str:

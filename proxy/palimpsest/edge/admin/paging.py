@@ -10,11 +10,12 @@ import base64
 import binascii
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
+from palimpsest.domain.days import seconds_of
 from palimpsest.edge.admin.operation import OfTenant, Refused
 
 PAGE = 50  # two screenfuls
@@ -82,6 +83,4 @@ def position_of(name: str, cursor: str, size: int = 1) -> tuple[int, ...]:
 
 def seconds(time: Time) -> float | None:
     """Unix seconds of a time, which is UTC unless it says."""
-    if time is None:
-        return None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    return None if time is None else seconds_of(time)

@@ -132,12 +132,8 @@ def _result(candidate: Candidate, turn: str) -> Result:
     memory = candidate.memory
     return Result(
         memory=memory.id,
-        conversation=memory.conversation,
         turn=turn,
-        occurrence=memory.occurrence,
-        role=memory.role,
-        created_at=memory.created_at,
-        text=memory.text,
+        **{name: getattr(memory, name) for name in ("conversation", "occurrence", "role", "created_at", "text")},
         score=candidate.score,
         probability=candidate.probability,
         signals=dict(candidate.signals),

@@ -10,12 +10,13 @@ from __future__ import annotations
 from functools import partial
 
 from palimpsest.domain import AssistRole, frozen
+from palimpsest.domain.days import day_of
 from palimpsest.domain.errors import AssistFault, MemoryFault
 from palimpsest.domain.ports import Clock
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import Price
 from palimpsest.store.engine import Engine, Transaction, nobody
-from palimpsest.store.operation.assist_usage import AssistUsage, add, day_of, usage_of_day
+from palimpsest.store.operation.assist_usage import AssistUsage, add, usage_of_day
 
 FREE = Price(0.0, 0.0)
 

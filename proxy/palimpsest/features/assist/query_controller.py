@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from palimpsest.core.recall.query_plan import MOST_QUESTIONS, QUESTION_CHARS, plan_by_rules, plan_of
 from palimpsest.domain import Json, Query, Teller
+from palimpsest.domain.days import day_of
 from palimpsest.domain.errors import AssistFault
 from palimpsest.domain.ports import Assistants, Clock, Prompt, object_schema
 from palimpsest.settings.policy import RecallPolicy
@@ -69,6 +69,5 @@ class QueryController:
 
 def prompt(message: str, now: float) -> Prompt:
     """The prompt that asks for the plan of a look-up."""
-    today = datetime.fromtimestamp(now, UTC).date().isoformat()
-    text = f"Today is {today}. The newest message:\n{message[:MESSAGE_CHARS]}"
+    text = f"Today is {day_of(now)}. The newest message:\n{message[:MESSAGE_CHARS]}"
     return Prompt("query_plan", INSTRUCTIONS, text, SCHEMA, ANSWER_TOKENS)

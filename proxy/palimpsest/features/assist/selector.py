@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import structlog
 
 from palimpsest.core.recall.selection import KEPT, offered, reordered
 from palimpsest.domain import Candidate, Json, Memory, Query, Recalled
+from palimpsest.domain.days import day_of
 from palimpsest.domain.errors import AssistFault, MemoryFault
 from palimpsest.domain.ports import Assistants, Counts, Prompt, object_schema
 from palimpsest.features.assist.cross_encoder import CrossEncoder, cross_encoder_folder
@@ -177,5 +177,5 @@ def _selection_schema(count: int, most: int) -> Json:
 
 def _line(memory: Memory) -> str:
     """One passage on one line, so that no text of it can be taken for another number's."""
-    day = datetime.fromtimestamp(memory.created_at, UTC).date().isoformat()
-    return f"{day} {' '.join(memory.role.split())[:20]}: {' '.join(memory.text.split())[:PASSAGE_CHARS]}"
+    role, text = " ".join(memory.role.split())[:20], " ".join(memory.text.split())[:PASSAGE_CHARS]
+    return f"{day_of(memory.created_at)} {role}: {text}"

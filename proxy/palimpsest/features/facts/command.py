@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, Command, action_of, policy_flags, quiet_policy, yes_flag
 from palimpsest.core.facts.endings import is_denial
 from palimpsest.domain import Fact, FactCategory
+from palimpsest.domain.days import day_of, seconds_of
 from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.facts import by_tool
 from palimpsest.domain.frozen import json_value
@@ -193,8 +194,7 @@ def _time(text: str) -> float:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise PolicyError("--until: must be a day such as 2026-12-24, or a time such as 2026-12-24T18:00") from None
-    seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    return seconds + 86_400 if _DAY.fullmatch(text) else seconds
+    return seconds_of(at) + 86_400 * bool(_DAY.fullmatch(text))
 
 
 def _table(facts: list[Fact], is_long: bool) -> Table:
@@ -210,7 +210,7 @@ def _table(facts: list[Fact], is_long: bool) -> Table:
             f"{fact.subject}: {fact.slot}",
             fact.value,
             fact.category.value,
-            _day(fact.said_at),
+            day_of(fact.said_at),
             _state(fact),
         )
         table.add_row(fact.id, *map(terminal.safe, row))
@@ -222,7 +222,7 @@ def _state(fact: Fact) -> str:
         *(["pinned"] if fact.is_pinned else []),
         *([f"said {fact.repeats} times"] if fact.repeats > 1 else []),
         *([f"added by {fact.source.who or fact.source.tool}"] if fact.source.tool else []),
-        *([f"until {_day(fact.valid_until - 1)}"] if fact.valid_until is not None else []),
+        *([f"until {day_of(fact.valid_until - 1)}"] if fact.valid_until is not None else []),
         *([f"now {fact.superseded_by}"] if fact.superseded_by else []),
         *(["not valid"] if not (fact.is_current or fact.superseded_by or is_denial(fact.slot)) else []),
     ]
@@ -235,10 +235,6 @@ def _fact_text(fact: Fact) -> str:
 
 def _print_aside(text: str) -> None:
     terminal.console(is_aside=True).print(terminal.safe(text))
-
-
-def _day(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
 
 
 async def _extract_anew(commands: Commands) -> dict[str, int]:

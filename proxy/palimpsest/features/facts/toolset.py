@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from mcp_types import CallToolResult
 from pydantic import Field
 
 from palimpsest.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactScope, Mode, Speaker, frozen
+from palimpsest.domain.days import day_of, seconds_of
 from palimpsest.domain.errors import PolicyError, ToolError
 from palimpsest.domain.facts import by_tool
 from palimpsest.features.facts.service import Facts
@@ -211,17 +212,12 @@ def _statement(fact: Fact) -> str:
 def _about(fact: Fact) -> str:
     """When and by whom a fact was stated, and for how long and where it holds."""
     source = fact.source
-    parts = [f"said {day(fact.said_at)}", f"by {source.tool or f'{source.conversation}/{source.occurrence}'}"]
+    parts = [f"said {day_of(fact.said_at)}", f"by {source.tool or f'{source.conversation}/{source.occurrence}'}"]
     if fact.valid_until is not None:
-        parts.append(f"until {day(fact.valid_until)}")
+        parts.append(f"until {day_of(fact.valid_until)}")
     if fact.scope:
         parts.append(f"project {fact.scope}")
     return ", ".join((*parts, f"id {fact.id}"))
-
-
-def day(at: float) -> str:
-    """The day of a time as ISO 8601, UTC."""
-    return datetime.fromtimestamp(at, UTC).date().isoformat()
 
 
 def _unix_seconds(text: str) -> float:
@@ -232,4 +228,4 @@ def _unix_seconds(text: str) -> float:
         raise PolicyError(
             "valid_until: must be a date such as 2026-12-24, or a time such as 2026-12-24T18:00"
         ) from None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return seconds_of(at)

@@ -8,12 +8,12 @@ it quotes stand in the item and hold both of its ends. What it says otherwise, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import get_args
 
 from palimpsest.core.consolidation.queues import Entry, Verdict, entry_of
 from palimpsest.core.consolidation.relations import NAME_CHARS, Edge, Relation, is_private, node_of
 from palimpsest.domain import Json
+from palimpsest.domain.days import day_of
 from palimpsest.domain.errors import AssistFault
 from palimpsest.domain.ports import Assistant, Prompt, object_schema
 from palimpsest.store.knowledge.items import StoredItem
@@ -105,7 +105,7 @@ def _edge(claim: Json, text: str) -> Edge | None:
 
 def judge_prompt(older: str, queue: Sequence[tuple[str, float]]) -> Prompt:
     """The prompt that asks for the verdict on an item, beside newer ones and their Unix seconds, numbered from 1."""
-    lines = [f"[{number}] {_day(at)} {_line(text)}" for number, (text, at) in enumerate(queue, start=1)]
+    lines = [f"[{number}] {day_of(at)} {_line(text)}" for number, (text, at) in enumerate(queue, start=1)]
     text = "\n".join([f"The older note: {_line(older)}", "The newer notes:", *lines])
     schema = object_schema(
         verdict={"type": "string", "enum": [LEAVE, REPEATED, REPLACED]},
@@ -131,7 +131,3 @@ def relate_prompt(texts: Sequence[str]) -> Prompt:
 def _line(text: str) -> str:
     """One item on one line, so that no text of it can be taken for another number's."""
     return " ".join(text.split())[:ITEM_CHARS]
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).date().isoformat()

@@ -11,7 +11,6 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import orjson
 
@@ -20,6 +19,7 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.third_person import as_user
 from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Recalled, Speaker, frozen
+from palimpsest.domain.days import time_of
 from palimpsest.domain.errors import ToolError
 from palimpsest.domain.memories import Memory
 from palimpsest.domain.ports import Clock, Retriever
@@ -231,7 +231,7 @@ def _of_lost(speaker: Speaker, head: Head, question: str) -> Query:
 
 
 def _result_of(said: Memory | ShownMessage, probability: float | None = None) -> Result:
-    id, date = f"{said.conversation}/{said.occurrence}", _date(said.created_at)
+    id, date = f"{said.conversation}/{said.occurrence}", time_of(said.created_at)
     return Result(id, said.conversation, said.role, date, probability)
 
 
@@ -244,12 +244,8 @@ def _framed(messages: Sequence[ShownMessage], reading: str) -> str:
     """Messages as a block of quotations, with a line for each new day."""
     lines, day = [], ""
     for said in messages:
-        if (today := _date(said.created_at)[:10]) != day:
+        if (today := time_of(said.created_at)[:10]) != day:
             lines.append(f"[{today}]\n")
             day = today
         lines.append(quotation(said.role, said.text))
     return opened(BlockKind.RECALL, reading) + "".join(lines) + BLOCK_CLOSE
-
-
-def _date(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -7,12 +7,12 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, Command, policy_flags, quiet_policy, refuse_server
+from palimpsest.domain.days import time_of
 
 if TYPE_CHECKING:
     from palimpsest.features.transfer.backup_file import Manifest
@@ -83,9 +83,8 @@ def _restore(given: argparse.Namespace) -> int:
             ignores_erasures=given.ignore_erasures,
         )
     )
-    made_at = datetime.fromtimestamp(done.manifest.made_at, UTC).isoformat(timespec="seconds")
     out = terminal.console()
-    out.print(terminal.safe(f"{policy.data}: restored as it was at {made_at}"))
+    out.print(terminal.safe(f"{policy.data}: restored as it was at {time_of(done.manifest.made_at)}"))
     out.print(terminal.fields(_counted(done.manifest)))
     if done.erased.get("messages"):
         out.print(f"erased again: {done.erased['messages']:,} messages, which were erased after the backup was made")

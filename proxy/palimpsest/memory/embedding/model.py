@@ -56,9 +56,7 @@ def missing_files(policy: ModelPolicy, folder: Path) -> list[str]:
 def locate(policy: ModelPolicy) -> Path | None:
     """
     The first folder that holds every file of a model, or None. The content of the files is not looked at.
-
-    Raises:
-        MemoryFault: there is none where this user may look, and a folder that he may not look into.
+    `MemoryFault`: there is none where this user may look, and a folder that he may not look into.
     """
     configured = [policy.folder.expanduser()] if policy.folder else []
     refused = None

@@ -12,7 +12,6 @@ import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from palimpsest.core.archive.retention import age_seconds
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Json
+from palimpsest.domain.days import day_of, time_of
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock
 from palimpsest.memory.erasure.targets import SETTLE_SECONDS, Preview, Selection, in_parts, scope_prints_of
@@ -93,7 +93,7 @@ class Forgetting:
         body = {
             "id": secrets.token_hex(8),
             "what": "erasure",
-            "at": datetime.fromtimestamp(selected.at, UTC).isoformat(timespec="seconds"),
+            "at": time_of(selected.at),
             "asked": selected.asked,
             "tenants": len(selected.plans),
             "erased": dict(sorted(erased.counts.items())),
@@ -127,7 +127,7 @@ class Forgetting:
         period = self._backups()
         if not period or period == FOREVER:
             return ""
-        return datetime.fromtimestamp(min(at + age_seconds(period), LATEST), UTC).date().isoformat()
+        return day_of(min(at + age_seconds(period), LATEST))
 
     async def finish(self) -> None:
         """

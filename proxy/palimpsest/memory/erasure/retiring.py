@@ -11,7 +11,6 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 
 import structlog
@@ -20,6 +19,7 @@ from palimpsest.core.archive.receipt import signed
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import HeadFlag, Json
+from palimpsest.domain.days import time_of
 from palimpsest.domain.ports import Clock
 from palimpsest.memory.erasure.targets import SETTLE_SECONDS, Preview, Selection, in_parts, scope_prints_of
 from palimpsest.store.engine import Engine, Transaction
@@ -68,8 +68,8 @@ class Retiring:
         body = {
             "id": key,
             "what": "retirement",
-            "at": _time(at),
-            "until": _time(until),
+            "at": time_of(at),
+            "until": time_of(until),
             "asked": selected.asked,
             "tenants": len(found),
             "retired": _counted_kinds(counted),
@@ -93,7 +93,7 @@ class Retiring:
             await self._database.transact(partial(unretire_added, retirement=row))
             await self._database.transact(partial(store.end, retirement=row))
         log.info("a retirement was undone", messages=messages)
-        return {"id": key, "what": "undone retirement", "at": _time(self._clock()), "messages": messages}
+        return {"id": key, "what": "undone retirement", "at": time_of(self._clock()), "messages": messages}
 
     async def list_retirements(self, tenant: str = "") -> list[Json]:
         """Retirements that can still be undone, newest first. `tenant` "": of all."""
@@ -104,8 +104,8 @@ class Retiring:
                 "id": one.key,
                 "tenant": one.tenant,
                 "messages": one.messages,
-                "at": _time(one.at),
-                "until": _time(one.until),
+                "at": time_of(one.at),
+                "until": time_of(one.until),
             }
             for one in found
         ]
@@ -139,7 +139,3 @@ class Retiring:
 
 def _counted_kinds(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: counts[name] for name in COUNTED if name in counts}
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from palimpsest.core.archive.retention import age_seconds
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.redaction import redaction
 from palimpsest.domain import HeadFlag, Json, frozen
+from palimpsest.domain.days import time_of
 from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.store.engine import Engine
 from palimpsest.store.erasure.selection import Plan, Target, counts, is_stored_name, last_occurrence, plans, resent
@@ -200,7 +200,7 @@ def asked_for(target: Target) -> Json:
     if "matching" in given:
         given["matching"] = "words that are not repeated here"
     if "before" in given:
-        given["before"] = datetime.fromtimestamp(target.before, UTC).isoformat(timespec="seconds")
+        given["before"] = time_of(target.before)
     return given
 
 

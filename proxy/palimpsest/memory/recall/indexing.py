@@ -88,9 +88,7 @@ class Indexer:
     async def index_batch(self) -> bool:
         """
         Give one batch of passages their vectors. False: no passage waits that another worker has not claimed.
-
-        Raises:
-            MemoryFault: the model or the store could not do its work; the lease of the batch runs out.
+        `MemoryFault`: the model or the store could not do its work; the lease of the batch runs out.
         """
         waiting = await self._derived.claim(
             self._batch_passages, self._worker, self._lease_seconds, self._embedder.name

@@ -166,9 +166,7 @@ class Engine(Protocol):
     async def follow_file(self) -> None:
         """
         Open it anew where that has failed, or its files were replaced since, as whoever writes does by itself.
-
-        Raises:
-            MemoryFault, PolicyError: it cannot be used now.
+        `MemoryFault, PolicyError`: it cannot be used now.
         """
 
     async def read(self, sql: str, args: Sequence[Any] = (), tenant: str = "") -> list[Row]:

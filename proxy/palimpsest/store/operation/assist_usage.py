@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from palimpsest.domain import AssistRole, frozen
 from palimpsest.store.engine import Ask, Transaction
@@ -37,11 +37,6 @@ class AssistUsage:
 
     def __add__(self, other: AssistUsage) -> AssistUsage:
         return AssistUsage(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
-
-
-def day_of(at: float) -> str:
-    """The day in UTC, as 2026-11-22. `at`: Unix seconds."""
-    return datetime.fromtimestamp(at, UTC).date().isoformat()
 
 
 def usage_of_day(ask: Ask, day: str, role: AssistRole) -> AssistUsage:

@@ -37,10 +37,8 @@ class Copied:
 
 async def migrate(source: Engine, target: Engine, report: Report) -> list[Copied]:
     """
-    Copy all rows, and compare what both databases have then. Nobody else may write to either of them.
-
-    Raises:
-        MemoryFault: something cannot be read or written, and it can be repeated; or the target holds something else.
+    Copy all rows, and compare what both databases have then. Nobody else may write to either of them. `MemoryFault`:
+    something cannot be read or written, and it can be repeated; or the target holds something else.
     """
     tables = known_tables()
     await _begin(source, target, tables)

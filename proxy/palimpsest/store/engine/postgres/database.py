@@ -140,9 +140,7 @@ class Database(Engine):
     async def transact(self, work: Callable[[Transaction], T], whose: Whose | None = None) -> T:
         """
         As `Engine.transact`. What the server undoes for the sake of others is done again; so `work` may run twice.
-
-        Raises:
-            MemoryFault: nothing was written, or it cannot be known whether; writing the same again does no harm.
+        `MemoryFault`: nothing was written, or it cannot be known whether; writing the same again does no harm.
         """
         await self.open()
         if self._lanes is None:

@@ -54,10 +54,8 @@ def copy(source: Path, target: Path, report: Callable[[float], None] = lambda sh
 
 def examined(path: Path) -> tuple[int, Mapping[str, int]]:
     """
-    The version of a database, and how many rows its tables have.
-
-    Raises:
-        MemoryFault: it is damaged, another program's, or of another version.
+    The version of a database, and how many rows its tables have. `MemoryFault`: it is damaged, another program's, or of
+    another version.
     """
     doing = f"examining {path}"
     with snapshot(path, doing) as ask:
