@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from palimpsest.store.engine import Ask, Transaction, ids
-from palimpsest.store.families.family import Erased, Family, put_zeros
-
-OF_MESSAGES = "occurrence IN (SELECT value FROM numbers(?1))"
+from palimpsest.store.families.family import OF_MESSAGES, Erased, Family, put_zeros
 
 
 def quoting(ask: Ask, tenant: int, occurrences: Sequence[int]) -> list[int]:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from palimpsest.store.engine import Ask, Row, Transaction, ids
-from palimpsest.store.families.family import Erased, Family, put_zeros
+from palimpsest.store.families.family import OF_MESSAGES, Erased, Family, put_zeros
 
 WORDS = ("subject", "slot", "value")
 NAMES = ("user_id", "scope", "who")
-OF_MESSAGES = "occurrence IN (SELECT value FROM numbers(?1))"
 THESE = "id IN (SELECT value FROM numbers(?1))"
 
 NEWER = """
@@ -69,7 +68,7 @@ def move_facts(transaction: Transaction, rows: Iterable[int], change: str, *args
 
 def remove_facts(transaction: Transaction, rows: Iterable[int]) -> None:
     """Remove facts, by row."""
-    remove_facts_where(transaction, "id IN (SELECT value FROM numbers(?))", ids(rows))
+    remove_facts_where(transaction, THESE, ids(rows))
 
 
 def remove_facts_where(transaction: Transaction, where: str, *args: object) -> None:

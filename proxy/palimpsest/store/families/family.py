@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Transaction
 
+OF_MESSAGES = "occurrence IN (SELECT value FROM numbers(?1))"  # rows of one of these
+
 
 @dataclass(slots=True)
 class Erased:

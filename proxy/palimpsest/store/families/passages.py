@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms, terms
 from palimpsest.domain import Passage, frozen
 from palimpsest.store.engine import Ask, Transaction, full_text, ids
-from palimpsest.store.families.family import Erased, Family, put_zeros
+from palimpsest.store.families.family import OF_MESSAGES, Erased, Family, put_zeros
 
-OF_MESSAGES = "occurrence IN (SELECT value FROM numbers(?1))"
 THESE = "IN (SELECT value FROM numbers(?))"
 
 
