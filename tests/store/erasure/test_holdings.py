@@ -43,6 +43,7 @@ CACHES_WITHOUT_WORDS = {  # of keys, rules, addresses, statements
     "palimpsest.settings.embedding_models.embedding_models",
     "palimpsest.settings.embedding_models.text_embedding",
     "palimpsest.settings.prices.providers",
+    "palimpsest.settings.reference.descriptions",
 }
 
 
