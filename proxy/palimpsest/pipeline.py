@@ -163,7 +163,11 @@ class Pipeline:
         return replace(prepared, body=items.in_place(prepared.body), bare=items.in_place(body), without=without)
 
     async def _items(self, arrival: Arrival) -> WrittenOut | None:
-        """The compaction items of ours in a request; None: none. `CompactionRefused`: one is another's, or outdated."""
+        """
+        The compaction items of ours in a request; None: none.
+
+        Raises `CompactionRefused`: one is another's, or outdated.
+        """
         if not may_hold(arrival.body):
             return None
         try:

@@ -181,7 +181,7 @@ class Commands:
         return await forgetting.erase(target)
 
     async def only_tenant(self, named: str | None) -> str:
-        """The tenant of this name, or else the only one (`_tenants_of`); `PolicyError`: there are several."""
+        """The tenant of this name, or else the only one (`_tenants_of`); raises `PolicyError`: there are several."""
         names = [named] if named else await self._tenants_of("")
         if len(names) > 1:
             raise PolicyError(f"--tenant: required, because there are {len(names)}; the newest are: {_newest(names)}")
@@ -231,7 +231,7 @@ def _newest(names: Sequence[str]) -> str:
 
 
 def _is_there(database: Engine, data: Path) -> bool:
-    """Whether there is a database to open; `PolicyError`: nobody can look there."""
+    """Whether there is a database to open; raises `PolicyError`: nobody can look there."""
     try:
         if not (is_there := database.is_there) and data.exists() and not data.is_dir():
             raise PolicyError(f"data: {data}: is not a folder")

@@ -112,7 +112,11 @@ class Wire(Protocol):
         """
 
     def render(self, chat: Chat, insertions: Sequence[Insertion]) -> bytes:
-        """The body with text added to its messages, else the client's bytes; `WireError`: its meaning is in doubt."""
+        """
+        The body with text added to its messages, else the client's bytes.
+
+        Raises `WireError`: its meaning is in doubt.
+        """
 
     def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
         """Read the payloads of an answer, events if `streamed`, else the pieces of one JSON body; never raises."""
@@ -210,7 +214,7 @@ class Preparer(Protocol):
         """
 
     async def to_be_counted(self, request: ReceivedRequest, wire: Wire) -> Prepared:
-        """What to have counted of a request that is only to be counted. `CompactionRefused`: as `prepare`."""
+        """What to have counted of a request that is only to be counted. Raises `CompactionRefused`: as `prepare`."""
 
     def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
         """Who listens to the answer to a request that memory does not act on; None: nobody."""

@@ -26,8 +26,9 @@ def can_switch(scope: Scope) -> bool:
 
 async def tunnel(scope: Scope, answer: UpgradedAnswer) -> None:
     """
-    Send the client the upstream's 101, and join the two connections until one of them ends. `UpstreamUnreachable`: the
-    server cannot hand over its connection; ours can (`edge.http`).
+    Send the client the upstream's 101, and join the two connections until one of them ends.
+
+    Raises `UpstreamUnreachable`: the server cannot hand over its connection; ours can (`edge.http`).
     """
     client = open_tunnel(scope, answer, answer.early)
     log.info("a WebSocket passes through, without memory", path=scope["path"])

@@ -22,7 +22,7 @@ NO_REACH = (
 
 
 def reach_of(speaker: Speaker, policy: Policy) -> Reach:
-    """The farthest reach of a speaker's tools. `ToolError`: no further than one conversation."""
+    """The farthest reach of a speaker's tools. Raises `ToolError`: no further than one conversation."""
     reach = speaker.reach(policy.memory.reach)
     if reach is Reach.CONVERSATION:
         raise ToolError(NO_REACH)

@@ -209,7 +209,11 @@ class MemoryService:
             await self._start()
 
     async def apply(self, policy: Policy) -> None:
-        """Apply another policy; running work is not disturbed. `PolicyError`: as of `open`; nothing has changed."""
+        """
+        Apply another policy; running work is not disturbed.
+
+        Raises `PolicyError`: as of `open`; nothing has changed.
+        """
         if policy.memory.mode is not Mode.OFF:
             await self._start()
             self._extend(policy)

@@ -41,8 +41,10 @@ class Source:
 
     def load(self, environment: Mapping[str, str]) -> Policy:
         """
-        Read the policy from files, environment and flags as they are now. `PolicyError`: see `load.load`; or a file has
-        become something else, such as a pipe that nobody writes to.
+        Read the policy from files, environment and flags as they are now.
+
+        Raises `PolicyError`: see `load.load`; or a file has become something else, such as a pipe that nobody writes
+        to.
         """
         for file in self.files:
             if file.exists() and not file.is_file():
@@ -98,7 +100,11 @@ class Comparison:
 
 
 def compare(running: Policy, loaded: Policy) -> Comparison:
-    """What a new policy changes in the one that runs; `PolicyError`: with what waits for a restart it is refused."""
+    """
+    What a new policy changes in the one that runs.
+
+    Raises `PolicyError`: with what waits for a restart it is refused.
+    """
     tree, before = (policy.model_dump(mode="json") for policy in (loaded, running))
     waiting = tuple(
         path for path in AT_RESTART if value_at(tree, path) != value_at(before, path) and not _is_any_port(tree, path)

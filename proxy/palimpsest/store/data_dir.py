@@ -25,7 +25,7 @@ NETWORK_FUSE = re.compile(r"fuse\.(?:.*sshfs|.*s3.*|rclone|gcsfuse|glusterfs|cep
 
 
 def make_folder(data: Path) -> None:
-    """Have the data folder, for its owner alone. `PolicyError`: it cannot be made."""
+    """Have the data folder, for its owner alone. Raises `PolicyError`: it cannot be made."""
     try:
         data.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     except OSError as cause:

@@ -295,7 +295,7 @@ class Journal:
         )
 
     async def set_aside(self, what: Sequence[Quarantined]) -> None:
-        """Remember what could not be stored. `MemoryFault`: not even that can be written now."""
+        """Remember what could not be stored. Raises `MemoryFault`: not even that can be written now."""
         await self._database.write(
             (
                 (
@@ -306,7 +306,11 @@ class Journal:
         )
 
     async def check(self) -> None:
-        """Whether turns could be written now; opens a database that had failed. `MemoryFault`: they could not."""
+        """
+        Whether turns could be written now; opens a database that had failed.
+
+        Raises `MemoryFault`: they could not.
+        """
         await self._database.transact(lambda transaction: None, nobody)
 
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
@@ -339,7 +343,11 @@ class Journal:
         return _turn(await self._database.read(TURN + BY_REQUEST, (key, tenant, REQUESTS_LOOKED_AT)))
 
     async def pending(self) -> int:
-        """How many passages are not indexed yet. `MemoryFault`: also where only writing, and so the journal, fails."""
+        """
+        How many passages are not indexed yet.
+
+        Raises `MemoryFault`: also where only writing, and so the journal, fails.
+        """
         if self._database.error:
             raise MemoryFault(self._database.error)
         return await self._database.ask(count_pending)

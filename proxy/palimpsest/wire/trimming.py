@@ -34,7 +34,7 @@ _LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
 def trimmed(trim: Trim, wire: Wire) -> Chat:
-    """The request that goes upstream. `WireError`: its layout is in doubt, or what is left reads differently."""
+    """The request that goes upstream. Raises `WireError`: its layout is in doubt, or what is left reads differently."""
     chat, omission = trim.chat, trim.omission
     layout = chat.layout or layout_of(chat.body, chat.raw, wire.LISTED)
     if layout is None:
@@ -67,7 +67,11 @@ def trimmed(trim: Trim, wire: Wire) -> Chat:
 
 
 def limited(body: bytes, reply_tokens: int) -> bytes:
-    """A body that asks for no longer answer than this, where it names a limit. `WireError`: it cannot be read."""
+    """
+    A body that asks for no longer answer than this, where it names a limit.
+
+    Raises `WireError`: it cannot be read.
+    """
     try:
         text = body.decode()
         for name, (first, stop) in reversed([*walk(text, skip_space(text, 0))]):

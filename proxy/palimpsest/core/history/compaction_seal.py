@@ -47,8 +47,9 @@ def seal(turn: str, now: float, good_seconds: float, key: bytes) -> str:
 
 def unseal(text: str, now: float, key: bytes) -> CompactionSeal:
     """
-    Read a sealed reference; arguments as of `seal`. `CompactionRefused`: it is not one of this tenant's, of another
-    version, or out of date.
+    Read a sealed reference; arguments as of `seal`.
+
+    Raises `CompactionRefused`: it is not one of this tenant's, of another version, or out of date.
     """
     coded = text.removeprefix(PREFIX)
     try:

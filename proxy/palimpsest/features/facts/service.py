@@ -94,7 +94,7 @@ class Facts:
     async def add(self, fact: Fact) -> Fact:
         """
         Store what a program adds, with an id and the time; a value that the same slot had before is superseded.
-        `PolicyError`: it is too long or empty, over already, or no facts are kept.
+        Raises `PolicyError`: it is too long or empty, over already, or no facts are kept.
         """
         if not self.are_kept:
             raise PolicyError(OFF)

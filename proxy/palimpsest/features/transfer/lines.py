@@ -51,7 +51,7 @@ def is_header(value: Any) -> bool:
 
 
 def check_header(value: Json) -> None:
-    """Check the first line of an export; `WireError`: a newer version wrote the file."""
+    """Check the first line of an export; raises `WireError`: a newer version wrote the file."""
     version = value.get("version")
     if type(version) is not int or not 1 <= version <= VERSION:
         raise WireError(
@@ -89,7 +89,11 @@ def to_line(turn: PortableTurn) -> bytes:
 
 
 def from_line(value: Any) -> PortableTurn:
-    """Read the value of a line. `WireError`: it is not a line of an export; the text quotes no word of a message."""
+    """
+    Read the value of a line.
+
+    Raises `WireError`: it is not a line of an export; the text quotes no word of a message.
+    """
     if not isinstance(value, dict):
         raise WireError("not an object")
     answer = value.get("answer")

@@ -31,7 +31,7 @@ Report = Callable[[str], None]
 
 
 def chosen_model(policy: ModelPolicy) -> EmbeddingModel:
-    """The model that policy names; `PolicyError`: there is no such."""
+    """The model that policy names; raises `PolicyError`: there is no such."""
     if model := embedding_model(policy.name):
         return model
     raise PolicyError(f"model.name: {unknown_model_error(policy.name)}")
@@ -56,7 +56,7 @@ def missing_files(policy: ModelPolicy, folder: Path) -> list[str]:
 def locate(policy: ModelPolicy) -> Path | None:
     """
     The first folder that holds every file of a model, or None. The content of the files is not looked at.
-    `MemoryFault`: there is none where this user may look, and a folder that he may not look into.
+    Raises `MemoryFault`: there is none where this user may look, and a folder that he may not look into.
     """
     configured = [policy.folder.expanduser()] if policy.folder else []
     refused = None

@@ -88,7 +88,7 @@ class Indexer:
     async def index_batch(self) -> bool:
         """
         Give one batch of passages their vectors. False: no passage waits that another worker has not claimed.
-        `MemoryFault`: the model or the store could not do its work; the lease of the batch runs out.
+        Raises `MemoryFault`: the model or the store could not do its work; the lease of the batch runs out.
         """
         waiting = await self._derived.claim(
             self._batch_passages, self._worker, self._lease_seconds, self._embedder.name
@@ -127,7 +127,7 @@ class Indexer:
         return {passage.memory: vectors[passage.text] for passage in waiting}
 
     async def _last_attempt(self, passage: WaitingPassage) -> dict[int, Vectors]:
-        """Embed a passage alone that failed in a batch; empty: set aside. `MemoryFault`: any text would fail."""
+        """Embed a passage alone that failed in a batch; empty: set aside. Raises `MemoryFault`: any text would fail."""
         await self._embedder.embed_passages([PROBE])
         try:
             (vector,) = await self._embedder.embed_passages([passage.text])

@@ -21,7 +21,7 @@ class KnownReminders:
         self._of: Mapping[str, list[tuple[str, int, float]]] = {}
 
     async def learn(self) -> None:
-        """Read all reminders. `MemoryFault`: the database does not answer; what was known stays so."""
+        """Read all reminders. Raises `MemoryFault`: the database does not answer; what was known stays so."""
         of: dict[str, list[tuple[str, int, float]]] = defaultdict(list)
         for one in await self._database.ask(lambda ask: waiting_reminders(ask, self._clock())):
             of[one["tenant"]].append((one["conversation"], one["memory"], one["until"]))

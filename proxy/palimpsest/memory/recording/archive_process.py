@@ -112,7 +112,7 @@ class ArchiveProcess:
         """Note that nothing more will be put: what was is written when `write` is cancelled."""
 
     async def write(self, report: write_batch.Report) -> None:
-        """Run a process, and another when it has ended, forever; `MemoryFault`: none could be started."""
+        """Run a process, and another when it has ended, forever; raises `MemoryFault`: none could be started."""
         pause_seconds = FIRST_PAUSE_SECONDS
         try:
             while True:

@@ -11,7 +11,7 @@ from palimpsest.domain.ports import Listener, Prepared, Wire
 
 
 def render_decision(wire: Wire, decision: Decision) -> bytes:
-    """The body that goes upstream. `WireError`: nothing can be added to it."""
+    """The body that goes upstream. Raises `WireError`: nothing can be added to it."""
     body = wire.render(decision.sent.chat, decision.insertions)
     if decision.reply_tokens is None:
         return body

@@ -46,7 +46,7 @@ class Refusals:
     learn: Callable[[str, int, int, float], None]  # the ratio of a model's tokens: `TokenCounter.learn`
 
     async def shorter(self, sent: SentRequest, refusal: TooLong) -> Prepared | None:
-        """What to send instead; None: nothing. `WireError`, `MemoryFault`: the rest cannot be followed."""
+        """What to send instead; None: nothing. Raises `WireError`, `MemoryFault`: the rest cannot be followed."""
         decision, model = sent.decision, sent.request.reading.chat.model
         own_tokens, added_tokens = decision.own_tokens, decision.added.tokens
         wanted = decision.reply_tokens or sent.request.reading.chat.max_reply_tokens or 0

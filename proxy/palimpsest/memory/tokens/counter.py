@@ -163,7 +163,7 @@ def _tools(chat: Chat) -> str:
 
 
 def warm(names: Sequence[str] = (COMMON,)) -> None:
-    """Load encodings: the first use of each costs a fifth of a second. `MemoryFault`: they are not to be had."""
+    """Load encodings: the first use of each costs a fifth of a second. Raises `MemoryFault`: they are not to be had."""
     for name in names:
         encoder(name)
 
@@ -183,7 +183,11 @@ def _count(text: str, encoding: str) -> int:
 
 @lru_cache(maxsize=8)
 def encoder(name: str) -> tiktoken.Encoding:
-    """One of tiktoken's encodings, from a file here; nothing is downloaded. `MemoryFault`: it is not to be had."""
+    """
+    One of tiktoken's encodings, from a file here; nothing is downloaded.
+
+    Raises `MemoryFault`: it is not to be had.
+    """
     folder = litellm_folder() / "litellm_core_utils" / "tokenizers"
     if folder.is_dir():
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))

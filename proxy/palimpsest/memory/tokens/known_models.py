@@ -27,7 +27,7 @@ class KnownModels:
         self._stored: dict[tuple[str, str], ModelNote] = {}
 
     async def learn(self) -> None:
-        """Read what this process or others have learnt before. `MemoryFault`: what was known stays so."""
+        """Read what this process or others have learnt before. Raises `MemoryFault`: what was known stays so."""
         for note in await self._database.ask(notes):
             key = (note.upstream, note.model)
             if self._stored.get(key) != note:
@@ -35,7 +35,11 @@ class KnownModels:
                 (self._tokens if note.source == USAGE else self._windows).take(note)
 
     async def write(self) -> None:
-        """Write what was learnt since. `MemoryFault`: it could not be written; it is tried again at the next call."""
+        """
+        Write what was learnt since.
+
+        Raises `MemoryFault`: it could not be written; it is tried again at the next call.
+        """
         now = self._clock()
         known = [*self._windows.notes(), *self._tokens.notes(now)]
         changed = {(note.upstream, note.model): note for note in known if self._has_changed(note)}

@@ -127,7 +127,7 @@ class Windows:
 
 
 def table(file: Path) -> Mapping[str, int]:
-    """Model to input window in tokens. `MemoryFault`: the file is missing, or no such table."""
+    """Model to input window in tokens. Raises `MemoryFault`: the file is missing, or no such table."""
     with faults((OSError, orjson.JSONDecodeError), f"reading the windows of models from {file}, which litellm carries"):
         rows = orjson.loads(file.read_bytes())
     windows = {}

@@ -14,7 +14,7 @@ from palimpsest.store.engine.sqlite.database import Database
 
 
 def is_in_use(data: Path, url: str = "", password_file: Path | None = None) -> bool:
-    """Whether another process of ours uses a database; see `engine_of`. `MemoryFault`: it cannot be opened."""
+    """Whether another process of ours uses a database; see `engine_of`. Raises `MemoryFault`: it cannot be opened."""
     if not url:
         from palimpsest.store.engine.sqlite.copying import is_in_use as file_is_in_use
 

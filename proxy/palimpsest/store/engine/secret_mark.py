@@ -30,8 +30,9 @@ class SecretMark:
 
     def is_set(self, ask: Ask, doing: str) -> bool:
         """
-        Whether it is the database's; False: that has none yet. `MemoryFault`: the database has another one, or not all
-        of its rows; it begins with `doing`.
+        Whether it is the database's; False: that has none yet.
+
+        Raises `MemoryFault`: the database has another one, or not all of its rows; it begins with `doing`.
         """
         if ask("SELECT 1 WHERE has_table('migration')"):
             raise MemoryFault(

@@ -48,7 +48,7 @@ class Erasures:
 
 
 def recorded_in(path: Path) -> Erasures:
-    """Read the erasures that a database of any version has recorded. `MemoryFault`: it cannot be read."""
+    """Read the erasures that a database of any version has recorded. Raises `MemoryFault`: it cannot be read."""
     with snapshot(path, f"reading the erasures of {path}") as ask:
         tables = tables_of(ask)
 

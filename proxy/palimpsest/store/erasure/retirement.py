@@ -113,7 +113,7 @@ def retired_passages(rows: Sequence[Row]) -> Mapping[int, tuple[OccurrencePassag
 
 
 def take_back(transaction: Transaction, retirement: int, cuts: Mapping[int, tuple[OccurrencePassages, int]]) -> int:
-    """Bring messages back into use; returns how many. `MemoryFault`: the index is being rebuilt."""
+    """Bring messages back into use; returns how many. Raises `MemoryFault`: the index is being rebuilt."""
     if transaction.read("SELECT 1 FROM task WHERE name = ?", (REBUILD,)):
         raise MemoryFault("undoing a retirement: the index is being rebuilt; try again when that is done")
     still = [

@@ -75,7 +75,7 @@ def mark_in(database: Path) -> bytes | None:
 
 
 def keep_secret(data: Path, secret: bytes) -> None:
-    """Put this secret into a folder, which is made if need be, unless one is there. `PolicyError`: it cannot."""
+    """Put this secret into a folder, which is made if need be, unless one is there. Raises `PolicyError`: it cannot."""
     make_folder(data)
     file = data / FILE_NAME
     try:

@@ -140,7 +140,7 @@ class Database(Engine):
     async def transact(self, work: Callable[[Transaction], T], whose: Whose | None = None) -> T:
         """
         As `Engine.transact`. What the server undoes for the sake of others is done again; so `work` may run twice.
-        `MemoryFault`: nothing was written, or it cannot be known whether; writing the same again does no harm.
+        Raises `MemoryFault`: nothing was written, or it cannot be known whether; writing the same again does no harm.
         """
         await self.open()
         if self._lanes is None:
@@ -156,7 +156,7 @@ class Database(Engine):
 
 
 def is_in_use(url: str, password_file: Path | None) -> bool:
-    """Whether another process of ours is connected to this database. `MemoryFault`: it cannot be opened."""
+    """Whether another process of ours is connected to this database. Raises `MemoryFault`: it cannot be opened."""
     try:
         with closing(connect(url, password_in(password_file), {}, SILENT_MS)) as connection:
             return read(connection, CONNECTED) != [(0,)]
@@ -165,7 +165,7 @@ def is_in_use(url: str, password_file: Path | None) -> bool:
 
 
 def password_in(file: Path | None) -> str | None:
-    """The password that a file holds; None: there is no file. `MemoryFault`: it cannot be read."""
+    """The password that a file holds; None: there is no file. Raises `MemoryFault`: it cannot be read."""
     if file is None:
         return None
     with faults(OSError, f"reading {file} (store.password_file)"):

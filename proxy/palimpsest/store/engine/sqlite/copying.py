@@ -54,8 +54,9 @@ def copy(source: Path, target: Path, report: Callable[[float], None] = lambda sh
 
 def examined(path: Path) -> tuple[int, Mapping[str, int]]:
     """
-    The version of a database, and how many rows its tables have. `MemoryFault`: it is damaged, another program's, or of
-    another version.
+    The version of a database, and how many rows its tables have.
+
+    Raises `MemoryFault`: it is damaged, another program's, or of another version.
     """
     doing = f"examining {path}"
     with snapshot(path, doing) as ask:
@@ -68,7 +69,7 @@ def examined(path: Path) -> tuple[int, Mapping[str, int]]:
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether another process has this database open. `MemoryFault`: that cannot be known."""
+    """Whether another process has this database open. Raises `MemoryFault`: that cannot be known."""
     uri = f"{path.absolute().as_uri()}?mode=rw"
     with (
         faults(sqlite3.DatabaseError, f"opening {path}"),

@@ -49,7 +49,11 @@ def tables_of(ask: Ask) -> set[str]:
 
 
 def damages_of(ask: Ask, doing: str) -> list[str]:
-    """Damage of the file, by SQLite's own check; empty: none. `MemoryFault`: it is not ours, or of another version."""
+    """
+    Damage of the file, by SQLite's own check; empty: none.
+
+    Raises `MemoryFault`: it is not ours, or of another version.
+    """
     try:
         known_version(ask, doing)
         return [str(row[0]) for row in ask(f"PRAGMA integrity_check({MOST_DAMAGES})") if row[0] != "ok"]

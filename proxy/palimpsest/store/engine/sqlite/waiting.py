@@ -53,7 +53,11 @@ class WaitingRoom:
         return blake2b(name.encode(), digest_size=LANE_BYTES, key=self._key).digest() if name else b""
 
     def put(self, name: str, record: bytes, lane: bytes = b"") -> int:
-        """Append a record; returns its number, higher than all before. `MemoryFault`: also where there is no room."""
+        """
+        Append a record; returns its number, higher than all before.
+
+        Raises `MemoryFault`: also where there is no room.
+        """
         nonce = secrets.token_bytes(NONCE_BYTES)
         with self._connection(f"writing {name} to {self._file}") as connection:
             if self.size_bytes() + len(record) > self._most_bytes:
