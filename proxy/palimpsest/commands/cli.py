@@ -86,7 +86,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         SystemExit: one of them is wrong, and the hint is printed; or help was asked for.
     """
     parser, commands = _parser(arguments, [name for name, added in MODULES.items() if arguments[0] in added])
-    if arguments[0] not in commands:
+    if arguments[0] not in (*commands, "--version"):
         parser, commands = _parser(arguments)
     if not arguments[0].startswith("-") and arguments[0] not in commands:
         parser.error(f"unknown command {arguments[0]}{_nearest(arguments[0], commands)}")

@@ -12,7 +12,6 @@ from palimpsest.domain.errors import PolicyError
 from palimpsest.settings import load, source
 from palimpsest.settings.policy import Policy
 from palimpsest.settings.source import Source
-from palimpsest.telemetry import logs
 
 DONE, FAILED, WRONG = 0, 1, 2
 """Exit statuses: done; it could not be done; a setting or an argument is wrong."""
@@ -124,5 +123,7 @@ def refuse_server(policy: Policy, command: str) -> None:
 def quiet_policy(given: argparse.Namespace) -> Policy:
     """The policy of a command that prints on the terminal: only warnings and errors are logged."""
     policy = policy_of(given)
+    from palimpsest.telemetry import logs  # a third of the start of a command that logs nothing
+
     logs.configure(policy.log.model_copy(update={"level": "error"}))
     return policy
