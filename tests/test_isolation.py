@@ -246,3 +246,18 @@ def test_the_same_id_of_two_users_is_two_conversations(wide: Proxy, key: str) ->
     users = [Conversation(wide, key, headers=named | {"x-palimpsest-user": name}) for name in ("ann", "bob", "ann")]
     found = [talk.say(f"hello number {at}, and all of you").said("conversation") for at, talk in enumerate(users)]
     assert found[0] == found[2] != found[1]
+
+
+def test_the_same_words_in_two_projects_are_two_conversations(
+    wide: Proxy, upstream: ScriptedUpstream, key: str
+) -> None:
+    shop, blog = (Conversation(wide, key, headers={"x-palimpsest-scope": name}) for name in ("shop", "blog"))
+    home = [blog.say(text).said("conversation") for text in ("Where is the door?", "Thanks.")]
+    for text in (*FACTS.values(), "Where is the door?", "Thanks."):
+        shop.say(text)
+    blog.keep_last(2)
+    assert blog.say(QUESTIONS["4471"]).said("conversation") == home[0]
+    assert facts_in(upstream.received[-1].json) == set()
+    shop.keep_last(2)
+    shop.say(QUESTIONS["4471"])
+    assert "4471" in facts_in(upstream.received[-1].json)

@@ -601,8 +601,9 @@ async def test_whose_key_is_for_some_continues_nothing_of_others(journal: Journa
         await journal.write([asked], [heard(asked, "hi there")])
     fingerprint = print_of("acme", user("hello")).full
 
-    async def linked(name: str, *, is_of_users: bool, scope: str | None) -> set[str]:
-        seen = await journal.history_of(Clues("acme", {LinkKind.MESSAGE: (fingerprint,)}, name, is_of_users, scope))
+    async def linked(name: str, *, is_of_users: bool, scope: str | None, is_of_scopes: bool = True) -> set[str]:
+        whose = name, is_of_users, scope, is_of_scopes
+        seen = await journal.history_of(Clues("acme", {LinkKind.MESSAGE: (fingerprint,)}, *whose))
         assert {head.conversation for head in seen.heads} == {link.conversation for link in seen.links}
         return {link.conversation for link in seen.links}
 
@@ -611,3 +612,4 @@ async def test_whose_key_is_for_some_continues_nothing_of_others(journal: Journa
     assert await linked("ann", is_of_users=True, scope="web") == set()
     assert await linked("bob", is_of_users=False, scope="web") == {"c-2"}
     assert await linked("ann", is_of_users=False, scope="") == {"c-3"}
+    assert await linked("ann", is_of_users=False, scope="lab", is_of_scopes=False) == {"c-1", "c-3"}

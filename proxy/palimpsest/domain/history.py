@@ -164,15 +164,17 @@ class Clues:
     """
     What to look up for one request: fingerprints by kind, all inside one tenant.
 
-    Conversations of other users than `user` are left out, whether that is named or "": two people may send the same
-    words. None leaves out none. Those of nobody are left out only where `is_of_users` says so.
+    Conversations of other users than `user` are left out, whether that is named or "", and so are those of other
+    projects than `scope`: two may hold the same words. None leaves out none. Those of nobody, or of no project, are
+    left out only where `is_of_users` or `is_of_scopes` says so.
     """
 
     tenant: str
     prints: Mapping[LinkKind, Sequence[int]]
     user: str | None = ""
     is_of_users: bool = False
-    scope: str | None = None  # the only project whose conversations are meant; None: all
+    scope: str | None = None
+    is_of_scopes: bool = False
 
 
 @frozen

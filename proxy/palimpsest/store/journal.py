@@ -61,7 +61,7 @@ INNER JOIN link ON link.tenant = owner.id AND link.fingerprint = asked.fingerpri
 INNER JOIN turn ON turn.id = link.turn
 INNER JOIN conversation ON conversation.id = link.conversation
     AND (CAST(?4 AS TEXT) IS NULL OR conversation.user_id = ?4 OR ?5 = 0 AND conversation.user_id = '')
-    AND (CAST(?6 AS TEXT) IS NULL OR conversation.scope = ?6)
+    AND (CAST(?6 AS TEXT) IS NULL OR conversation.scope = ?6 OR ?7 = 0 AND conversation.scope = '')
 GROUP BY link.kind, link.fingerprint, conversation.id, conversation.public, turn.role
 """
 HEADS = """
@@ -163,7 +163,7 @@ class Journal:
         asked = ids(dict.fromkeys(fingerprint for _, fingerprint in sorted(wanted)))
 
         def look(ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
-            whose = clues.user, clues.is_of_users, clues.scope
+            whose = clues.user, clues.is_of_users, clues.scope, clues.is_of_scopes
             rows = ask(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1, *whose))
             rows = [row for row in rows if (row[0], row[1]) in wanted]
             likeliest = ids(_likeliest(rows))

@@ -234,9 +234,9 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
 
 def _clues(wanted: Mapping[LinkKind, Sequence[int]], speaker: Speaker) -> Clues:
     """Clues, limited to conversations that the speaker may continue."""
-    scope = speaker.scope if speaker.is_of_scopes else None
+    scope = speaker.scope if speaker.scope or speaker.is_of_scopes else None
     user = None if speaker.is_anybody and not (speaker.user or speaker.is_of_users) else speaker.user
-    return Clues(speaker.tenant, wanted, user, speaker.is_of_users, scope)
+    return Clues(speaker.tenant, wanted, user, speaker.is_of_users, scope, speaker.is_of_scopes)
 
 
 def _is_settled(chat: Chat, lineage: Lineage) -> bool:
