@@ -58,3 +58,10 @@ def test_a_conversation_or_turn_that_is_not_stored_is_an_error(
     status, _, said = why_not(data, arguments[0], "anything", *arguments[1:], tmp=tmp_path)
     assert status == 1
     assert "not found" in said
+
+
+@pytest.mark.parametrize("command", [("why-not", "c-1"), ("search",)])
+def test_a_blank_question_is_refused(data: Path, command: tuple[str, ...]) -> None:
+    done = palimpsest(*command, "", "--data", str(data))
+    assert done.returncode == 2
+    assert "must not be blank" in done.stderr

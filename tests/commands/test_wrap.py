@@ -20,6 +20,7 @@ from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.load import read_yaml, shipped
 from palimpsest.settings.policy import Policy
 
+from tests.commands.test_cli import palimpsest
 from tests.running import PATIENCE_SECONDS, PATIENT, ROOT, Proxy, free_port, request, rows, until
 
 pytestmark = pytest.mark.slow
@@ -136,6 +137,11 @@ def test_an_address_of_a_provider_names_no_project(upstream: ScriptedUpstream, t
 def test_a_project_without_a_name_that_can_be_stored_is_refused(tmp_path: Path, name: str) -> None:
     done = Wrapped(tmp_path).run("true", project=name)
     assert done.returncode == 2 and "--scope must be a name" in done.stderr
+
+
+def test_a_folder_without_a_name_is_said_to_have_none(tmp_path: Path) -> None:
+    done = palimpsest("wrap", "--scope", ".", "--data", str(tmp_path), "--", "true", cwd=Path("/"))
+    assert done.returncode == 2 and "this folder has none" in done.stderr
 
 
 def test_standard_input_and_exit_status_are_the_commands(tmp_path: Path) -> None:

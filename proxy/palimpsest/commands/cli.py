@@ -215,7 +215,8 @@ def _wrap(given: argparse.Namespace) -> int:
     own = {load.SERVER_KEY_ENV: given.key} if given.key else {}
     scope = repository() if given.scope == "." else given.scope or ""
     if given.scope is not None and not (scope.strip() and scope.isprintable() and len(scope) <= ID_CHARS):
-        raise PolicyError(f"wrap: --scope must be a name of at most {ID_CHARS} characters")
+        nameless = ", and this folder has none" if given.scope == "." else ""
+        raise PolicyError(f"wrap: --scope must be a name of at most {ID_CHARS} characters{nameless}")
     return wrap(policy_of(given), words, os.environ | own, scope)
 
 

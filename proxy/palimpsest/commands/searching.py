@@ -15,6 +15,7 @@ from palimpsest.console.arguments import (
     Command,
     ask_models_flag,
     model_flag,
+    not_blank,
     policy_flags,
     policy_of,
     positive,
@@ -43,7 +44,7 @@ def add_commands(command: Command) -> None:
     model_flag(index)
 
     search = command("search", _search, "Search the archive as recall would.")
-    search.add_argument("query", nargs="+", metavar="QUERY", help="words or a question")
+    search.add_argument("query", nargs="+", type=not_blank, metavar="QUERY", help="words or a question")
     search.add_argument(
         "--conversation", default="", metavar="ID", help="search only this conversation (x-palimpsest-conversation)"
     )

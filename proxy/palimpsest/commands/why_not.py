@@ -10,7 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from palimpsest.console import terminal
-from palimpsest.console.arguments import DONE, FAILED, Command, ask_models_flag, model_flag, policy_flags, quiet_policy
+from palimpsest.console.arguments import (
+    DONE,
+    FAILED,
+    Command,
+    ask_models_flag,
+    model_flag,
+    not_blank,
+    policy_flags,
+    quiet_policy,
+)
 from palimpsest.core.recall import gaps
 from palimpsest.core.recall.trail import Trace, as_json, last_stage, stages
 from palimpsest.domain import Json
@@ -25,7 +34,9 @@ def add_commands(command: Command) -> None:
     """Add `palimpsest why-not`."""
     parser = command("why-not", _why_not, "Show at which stage a statement was lost on its way into a request.")
     parser.add_argument("conversation", metavar="CONVERSATION", help="x-palimpsest-conversation of an answer")
-    parser.add_argument("statement", nargs="+", metavar="TEXT", help="the statement, or a question that it answers")
+    parser.add_argument(
+        "statement", nargs="+", type=not_blank, metavar="TEXT", help="the statement, or a question that it answers"
+    )
     parser.add_argument(
         "--turn", metavar="ID", help="x-palimpsest-turn of the request, or its number; the default is the newest"
     )

@@ -81,6 +81,16 @@ async def test_who_may_not_ask_the_api_sees_the_form_to_sign_in(house: House) ->
         assert 'name="secret"' in text
 
 
+async def test_a_program_asks_a_page_for_json_as_it_asks_the_api(house: House) -> None:
+    host = {"host": "proxy.example"}
+    status, value = await house.ask("/memory/conversations?format=json", host)
+    assert (status, "send the admin token" in value["error"]["message"]) == (401, True)
+    status, value = await house.ask("/memory/conversations?format=json", host | {"authorization": "Bearer t0ken"})
+    assert (status, "first in" in str(value)) == (200, True)
+    status, value = await house.ask("/memory/conversations?format=json", host | ACME)
+    assert (status, {one["tenant"] for one in value["page"]["conversations"]}) == (200, {"key:acme"})
+
+
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [

@@ -71,6 +71,11 @@ def test_what_is_no_backup_is_refused(tmp_path: Path, members: dict[str, bytes],
         unpack(archive(tmp_path, members), tmp_path)
 
 
+def test_a_backup_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(MemoryFault, match="there is no such file"):
+        unpack(tmp_path / "none.tar", tmp_path)
+
+
 def test_a_backup_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path, "b.tar.gz")
     file.write_bytes(file.read_bytes()[:-40])

@@ -130,7 +130,7 @@ class PageApplication:
             elif source.needs and answer.status == 400 and not is_json:
                 values["refusal"] = answer.error  # beside the form that asked it
             elif not (source.is_optional and answer.status == 403):
-                return self._failed(reader, answer)
+                return json_reply(answer.value, answer.status) if is_json else self._failed(reader, answer)
         if view.shows_losses:
             values["losses"] = await self._losses(reader, values["page"]["turns"])
         if is_json:

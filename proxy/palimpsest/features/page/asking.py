@@ -57,7 +57,8 @@ class Api:
             given: its query, or the fields of its body.
         """
         operation = self._operations[place]
-        shown = [(name, value) for name, value in request.scope["headers"] if name not in (b"authorization", b"cookie")]
+        signed_in = (b"authorization", b"cookie") if caller else (b"cookie",)
+        shown = [(name, value) for name, value in request.scope["headers"] if name not in signed_in]
         has_body = operation.body == JSON
         body = orjson.dumps({**given}) if has_body else b""
 
