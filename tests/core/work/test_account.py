@@ -115,6 +115,8 @@ def test_a_part_of_a_command_that_passed_closes_no_failure_of_its_end() -> None:
         ("git checkout release-7", "git checkout main", True),
         ("git cherry-pick 1f2e3d4", "git cherry-pick 9a8b7c6", True),
         ("git rebase main", "git rebase --continue", False),
+        ("git stash pop", "git stash", True),
+        ("git stash pop", "git stash pop", False),
         ("make deploy", "make", True),
         ("make deploy", "make -n deploy", True),
         ("make deploy", "make deploy -j 4", False),

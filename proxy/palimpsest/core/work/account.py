@@ -493,7 +493,7 @@ def _programs(command: str) -> list[list[str]]:
 
 def _runs_all(passed: Sequence[str], failed: Sequence[str]) -> bool:
     """Whether a command ran all of another one: the same, a folder around it, or fewer words that name no file."""
-    if passed[0] == "make" or not _BY_NAME.isdisjoint(passed[1:3]):
+    if passed[0] == "make" or [*passed[:2]] == ["git", "stash"] or not _BY_NAME.isdisjoint(passed[1:3]):
         return [*passed] == [*failed]
     is_around = all(
         old == new or old.startswith((f"{new}/", f"{new}:")) for new, old in zip(passed, failed, strict=False)
