@@ -146,6 +146,7 @@ class HeadFlag:
     RETIRED = 512  # it is stored, but neither recalled nor found until that is undone
     SWEPT = 1024  # erased for its age, by retention
     ASIDE = 2048  # in the user's role, but written by the client: neither found nor quoted
+    TYPED = 4096  # of a summary: a person wrote what stands behind it in the same message
 
 
 @frozen

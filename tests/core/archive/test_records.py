@@ -74,6 +74,20 @@ def test_only_what_was_said_in_a_conversation_is_findable(
     assert bool(entry.passages) is findable
 
 
+def test_of_a_summary_only_what_a_person_wrote_behind_it_is_findable() -> None:
+    parts = [
+        "A summary of many harbors. " * 9,
+        "<system-reminder>Be brief.</system-reminder>",
+        "Call it hunter2 now.",
+        "ok",
+    ]
+    message = read_message(user([{"type": "text", "text": text} for text in parts]))
+    for flags, findable in ((HeadFlag.SUMMARY, []), (HeadFlag.SUMMARY | HeadFlag.TYPED, ["Call it hunter2 now.\nok"])):
+        entry = entry_of(NewMessage(message, Fingerprint(1, 2), 0, flags), Role.MAIN, KEY, clean)
+        found = [entry.text[passage.start : passage.stop] for passage in entry.passages]
+        assert found == [text.replace("hunter2", "[redacted:password]") for text in findable]
+
+
 def test_instructions_that_come_again_are_stored_alike() -> None:
     message = read_message({"role": "system", "content": "the password is hunter2"})
     entries = [entry_of(NewMessage(message, Fingerprint(1, 2), 0), Role.MAIN, KEY, clean) for _ in range(2)]

@@ -77,6 +77,17 @@ def test_compaction_counts_what_it_took_away_and_marks_its_summary() -> None:
     assert [bool(new.flags & HeadFlag.SUMMARY) for new in made.new] == [False, True]
 
 
+def test_a_summary_with_words_of_a_person_behind_it_is_marked() -> None:
+    lineage = Lineage(Event.SUMMARY, Role.MAIN, HEAD, kept=(-1, 2), dropped=(0, 1), summary_at=(0,))
+    decided = decision("user", "user", lineage=lineage)
+    for behind, is_typed in (("Go on with the parser.", True), ("<system-reminder>Be brief.</system-reminder>", False)):
+        parts = [{"type": "text", "text": text} for text in ("We spoke of parsers. " * 20, behind)]
+        summary = Message("user", "", {"role": "user", "content": parts})
+        chat = replace(decided.reading.chat, messages=(summary, decided.reading.chat.messages[1]))
+        made = turn(replace(decided, reading=replace(decided.reading, chat=chat)))
+        assert [bool(new.flags & HeadFlag.TYPED) for new in made.new] == [is_typed]
+
+
 def test_what_the_client_writes_in_the_users_role_is_marked() -> None:
     decided = decision("user", "user", lineage=Lineage(Event.START, Role.MAIN, kept=(-1, -1)))
     told = Message("user", "<command-name>/compact</command-name>\n<command-args></command-args>", {})

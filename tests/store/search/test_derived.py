@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from palimpsest.core.archive.chunking import split_into_passages
+from palimpsest.core.archive.records import entry_of
 from palimpsest.domain import Ending, HeadFlag, Role
 from palimpsest.store.engine import Row
 from palimpsest.store.engine.sqlite.database import Database
@@ -182,6 +183,10 @@ async def fill(journal: Journal) -> None:
     summary = record((user("what happened so far"),), conversation="c-summary")
     flagged = replace(summary.entries[0], new=replace(summary.entries[0].new, flags=HeadFlag.SUMMARY), passages=())
     await journal.write([replace(summary, entries=(flagged,))])
+    parts = [{"type": "text", "text": text} for text in ("We spoke of files. " * 9, "Now look at src/late.py.")]
+    summary = record(({"role": "user", "content": parts},), conversation="c-typed")
+    new = replace(summary.entries[0].new, flags=HeadFlag.SUMMARY | HeadFlag.TYPED)
+    await journal.write([replace(summary, entries=(entry_of(new, Role.MAIN, b"key", str),))])
 
 
 async def test_rebuilding_makes_the_same_again(journal: Journal, derived: Derived, database: Database) -> None:

@@ -10,7 +10,9 @@ import orjson
 from palimpsest.core.archive.chunking import split_into_passages
 from palimpsest.core.archive.tombstones import scope_prints
 from palimpsest.core.block.explanation import UNCLEANED
+from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.history.link_keys import answer_links, flags_of, reply_links
+from palimpsest.core.recall.human_text import typed_behind
 from palimpsest.domain import (
     Answer,
     AnswerRecord,
@@ -21,6 +23,7 @@ from palimpsest.domain import (
     Json,
     LinkKind,
     NewMessage,
+    Passage,
     Record,
     ResentTurn,
     Role,
@@ -30,7 +33,7 @@ from palimpsest.domain import (
 from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.fingerprint import fingerprint_of
 from palimpsest.wire.message import read_message
-from palimpsest.wire.storage_codec import ROLES, Clean, cleaned, to_stored
+from palimpsest.wire.storage_codec import ROLES, Clean, cleaned, from_stored, to_stored
 from palimpsest.wire.values import dumps
 
 NOT_COUNTED = Usage()
@@ -83,19 +86,30 @@ def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean, block: st
     text, rest = _instruction(sent, clean) if message.is_instruction else to_stored(message, clean)
     if message.role not in ROLES:
         new = replace(new, message=replace(message, role=clean(message.role)))
-    is_cut = is_findable(request, message.role, new.flags)
     return Entry(
         new=new,
         digest=hashlib.blake2b(sent.encode("utf-8", "surrogatepass"), key=key, digest_size=DIGEST_BYTES).digest(),
         text=text,
         rest=rest,
-        passages=split_into_passages(text, message.role, block=block) if is_cut else (),
+        passages=passages_of(request, message.role, new.flags, text, rest, block),
     )
+
+
+def passages_of(request: Role, role: str, flags: int, text: str, rest: str, block: str = "") -> tuple[Passage, ...]:
+    """The passages of a stored message; of one with a client's summary, those of what a person wrote behind it."""
+    if not is_findable(request, role, flags & ~HeadFlag.SUMMARY if flags & HeadFlag.TYPED else flags):
+        return ()
+    if not flags & HeadFlag.TYPED:
+        return split_into_passages(text, role, block=block)
+    typed = typed_behind(read_message(from_stored(text, rest)), Asides())
+    at = text.rfind(typed.partition("\n")[0]) if typed else -1
+    found = split_into_passages(text[at:], role) if at >= 0 else ()
+    return tuple(replace(passage, start=at + passage.start, stop=at + passage.stop) for passage in found)
 
 
 def is_findable(request: Role, role: str, flags: int) -> bool:
     """
-    Whether a message is cut into passages.
+    Whether a message is cut into passages, all of it.
 
     Instructions, summaries, side requests, what clients write in the user's role, and what is retired are only
     journalled.

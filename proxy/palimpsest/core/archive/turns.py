@@ -13,7 +13,7 @@ from palimpsest.core.decision import Decision
 from palimpsest.core.history.link_keys import flags_of, request_links
 from palimpsest.core.prefix_cache import change_of
 from palimpsest.core.recall.diagnosis import newest_human, newly_lost
-from palimpsest.core.recall.human_text import is_unspoken
+from palimpsest.core.recall.human_text import is_unspoken, typed_behind
 from palimpsest.domain import Cost, HeadFlag, LinkKind, Message, NewCut, NewMessage, ParentListing, Role, Turn
 from palimpsest.wire.message import bytes_of
 from palimpsest.wire.storage_codec import storable
@@ -166,8 +166,10 @@ def _new(decision: Decision, added: Sequence[int], held: int, asides: Asides) ->
     messages = ((at, reading.chat.messages[at]) for at in added)
 
     def flags(at: int, message: Message) -> int:
-        aside = HeadFlag.ASIDE if is_unspoken(message, asides) else 0
-        return flags_of(message) | aside | (HeadFlag.SUMMARY if at in summaries else 0)
+        found = flags_of(message) | (HeadFlag.ASIDE if is_unspoken(message, asides) else 0)
+        if at not in summaries:
+            return found
+        return found | HeadFlag.SUMMARY | (HeadFlag.TYPED if typed_behind(message, asides) else 0)
 
     return tuple(NewMessage(message, reading.prints[at], held + at, flags(at, message)) for at, message in messages)
 

@@ -21,7 +21,7 @@ from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.conversation import conversation_named
 from palimpsest.core.history.link_keys import flags_of, request_links
-from palimpsest.core.recall.human_text import is_unspoken
+from palimpsest.core.recall.human_text import is_unspoken, typed_behind
 from palimpsest.core.redaction.redaction import is_withheld, redact, stored_name
 from palimpsest.domain import (
     TOOL_ROLES,
@@ -268,7 +268,8 @@ class Importing:
     def _new_message(self, message: PortableMessage, key: bytes) -> NewMessage:
         read = read_message(message.raw)
         aside = HeadFlag.ASIDE * is_unspoken(read, Asides())
-        flags = flags_of(read) | HeadFlag.SUMMARY * message.is_summary | aside
+        summary = HeadFlag.SUMMARY | HeadFlag.TYPED * bool(typed_behind(read, Asides()))
+        flags = flags_of(read) | summary * message.is_summary | aside
         return NewMessage(read, fingerprint_of(read, key), message.position, flags)
 
     def _clean(self, text: str) -> str:

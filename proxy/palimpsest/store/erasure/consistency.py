@@ -14,8 +14,8 @@ from pathlib import Path
 
 import orjson
 
-from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms, split_into_passages
-from palimpsest.core.archive.records import is_findable
+from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms
+from palimpsest.core.archive.records import passages_of
 from palimpsest.domain import HeadFlag, Role, Shape, frozen
 from palimpsest.store.engine import Ask, Transaction, full_text, ids
 from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
@@ -52,7 +52,7 @@ WHERE memory.id NOT IN (SELECT memory FROM vector) AND memory.id NOT IN (SELECT 
     AND turn.key NOT IN (SELECT turn FROM quarantine WHERE part = 'passage')
 """
 WITHOUT_PASSAGES = f"""
-SELECT occurrence.id, turn.role, occurrence.role, flags, text
+SELECT occurrence.id, turn.role, occurrence.role, flags, text, rest
 FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN content ON content.id = occurrence.content
 WHERE occurrence.id > ? AND flags & {NOT_FOUND} = 0 AND text <> ''
     AND NOT EXISTS (SELECT 1 FROM memory WHERE memory.occurrence = occurrence.id)
@@ -263,8 +263,7 @@ def _count_without_passages(ask: Ask) -> int:
     """The number of messages without passages that should have some, judging by role and text."""
     count = last = 0
     while rows := ask(WITHOUT_PASSAGES, (last,)):
-        for _, request, role, flags, text in rows:
-            count += is_findable(Role(request), role, flags) and bool(split_into_passages(text, role))
+        count += sum(bool(passages_of(Role(request), *said)) for _, request, *said in rows)
         last = rows[-1][0]
     return count
 

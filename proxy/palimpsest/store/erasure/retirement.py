@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from palimpsest.core.archive.chunking import split_into_passages
-from palimpsest.core.archive.records import is_findable
+from palimpsest.core.archive.records import passages_of
 from palimpsest.domain import HeadFlag, Role, frozen
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.store.engine import Ask, Row, Transaction, ids
@@ -28,7 +27,7 @@ WHERE (?1 = '' OR tenant.name = ?1) AND retirement.until > ?2 ORDER BY retiremen
 """
 NEXT = """
 SELECT retired.occurrence, conversation.tenant, conversation.id, turn.role, occurrence.role, occurrence.flags,
-    content.text, retired.memory
+    content.text, content.rest, retired.memory
 FROM retired JOIN occurrence ON occurrence.id = retired.occurrence JOIN turn ON turn.id = occurrence.turn
 JOIN conversation ON conversation.id = occurrence.conversation JOIN content ON content.id = occurrence.content
 WHERE retired.retirement = ? ORDER BY retired.occurrence LIMIT ?
@@ -105,9 +104,8 @@ def next_retired(ask: Ask, retirement: int, limit: int) -> list[Row]:
 def retired_passages(rows: Sequence[Row]) -> Mapping[int, tuple[OccurrencePassages, int]]:
     """By occurrence, the passages of messages that are taken back, and the id that the first of them had."""
     found = {}
-    for occurrence, tenant, conversation, request, role, flags, text, memory in rows:
-        is_found = is_findable(Role(request), role, flags & ~HeadFlag.RETIRED)
-        passages = split_into_passages(text, role) if is_found else ()
+    for occurrence, tenant, conversation, request, role, flags, text, rest, memory in rows:
+        passages = passages_of(Role(request), role, flags & ~HeadFlag.RETIRED, text, rest)
         found[occurrence] = OccurrencePassages(occurrence, tenant, conversation, passages), memory
     return found
 

@@ -15,8 +15,7 @@ from functools import partial
 import numpy as np
 import structlog
 
-from palimpsest.core.archive.chunking import split_into_passages
-from palimpsest.core.archive.records import is_findable
+from palimpsest.core.archive.records import passages_of
 from palimpsest.domain import HeadFlag, Role, frozen
 from palimpsest.domain.errors import DataFault
 from palimpsest.domain.ports import Clock, Vectors
@@ -154,7 +153,7 @@ class Derived:
             return False
         following, stop = task[0]
         rows = await self._database.read(
-            "SELECT occurrence.id, conversation.tenant, conversation.id, turn.role, occurrence.role, flags, text"
+            "SELECT occurrence.id, conversation.tenant, conversation.id, turn.role, occurrence.role, flags, text, rest"
             " FROM occurrence JOIN turn ON turn.id = occurrence.turn"
             " JOIN conversation ON conversation.id = occurrence.conversation"
             " JOIN content ON content.id = occurrence.content"
@@ -237,10 +236,10 @@ def _rebuild(
 def _digest(rows: Sequence[Row]) -> tuple[list[OccurrencePassages], dict[int, str]]:
     """Cut messages into passages; those that cannot be read by occurrence, with the reason."""
     findable, broken = [], {}
-    for occurrence, tenant, conversation, request, role, flags, text in rows:
+    for occurrence, tenant, conversation, request, *said in rows:
         try:
-            if is_findable(Role(request), role, flags):  # the text tells the tool calls already
-                findable.append(OccurrencePassages(occurrence, tenant, conversation, split_into_passages(text, role)))
+            if passages := passages_of(Role(request), *said):  # the text tells the tool calls already
+                findable.append(OccurrencePassages(occurrence, tenant, conversation, passages))
         except Exception as failure:  # a guard: one message must not hold up all that come behind it
             broken[occurrence] = f"rebuilding: {type(failure).__name__}"
     return findable, broken
