@@ -14,6 +14,7 @@ import orjson
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, policy_of, quiet_policy, yes_flag
 from palimpsest.core.archive.receipt import is_done
+from palimpsest.domain import Json
 from palimpsest.domain.errors import PolicyError
 from palimpsest.store.data_dir import DATABASE_FILE
 
@@ -102,12 +103,20 @@ def _forget(given: argparse.Namespace) -> int:
         out.print_json(data=receipt)
         if is_done(receipt):
             return DONE
-        others = [file for file in receipt["check"]["where"] if file not in OWN_FILES]
-        where = f"in {', '.join(others)}: delete what you do not need of these" if others else "on the disk"
-        aside.print(terminal.safe(f"erased, but some of it is still {where}; docs/privacy.md explains the check"))
+        aside.print(terminal.safe(f"erased, but {remainder(receipt['check'])}; docs/privacy.md explains the check"))
         return FAILED
 
     return offline.run(quiet_policy(given), forget)
+
+
+def remainder(check: Json) -> str:
+    """What an erasure left, and what removes it."""
+    others = [file for file in check["where"] if file not in OWN_FILES]
+    if others:
+        return f"some of it is still in {', '.join(others)}: delete what you do not need of these"
+    if not check["log_emptied"]:
+        return "another program kept reading the database, which keeps old pages: end that, and run palimpsest vacuum"
+    return "some of it is still on the disk"
 
 
 def _retire(given: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock
 from palimpsest.memory.erasure.targets import SETTLE_SECONDS, Preview, Selection, in_parts, scope_prints_of
 from palimpsest.settings.policy import FOREVER
-from palimpsest.store.engine import Engine, Files, Transaction
+from palimpsest.store.engine import TRUNCATE_ATTEMPTS, Engine, Files, Transaction
 from palimpsest.store.engine.full_text import merge_some, optimise
 from palimpsest.store.engine.sqlite.remains import Remains, known_words, samples, search, unexplained
 from palimpsest.store.erasure import erasure
@@ -201,9 +201,10 @@ class Forgetting:
         wanted = samples(erased.texts, erased.words - known)
         # the last one twice: where others never stop reading, the log is still full of the pages from before it
         vacuum = partial(self._vacuum_if_small, files)
+        is_emptied = True
         for clean in (self._merge, partial(self._database.transact, optimise), vacuum, vacuum):
-            await clean()
-            is_emptied = await files.truncate_log()
+            await clean()  # who has read on for so long reads on: it is not waited for four times
+            is_emptied = await files.truncate_log(TRUNCATE_ATTEMPTS if is_emptied else 1)
             left = await self._look(files.path, wanted)
             if left.is_clean and is_emptied:
                 break

@@ -25,6 +25,7 @@ Statement = tuple[str, Sequence[Sequence[Any]]]
 """SQL, and the rows of arguments to run it with."""
 
 ONCE: Sequence[Sequence[Any]] = ((),)
+TRUNCATE_ATTEMPTS = 20  # to empty a log; each waits two seconds for readers
 
 Whose = Callable[[Ask], Iterable[str]]
 """Reads names of tenants."""
@@ -116,7 +117,7 @@ class Files(Protocol):
     def path(self) -> Path:
         """Of the database; others lie beside it."""
 
-    async def truncate_log(self) -> bool:
+    async def truncate_log(self, attempts: int = TRUNCATE_ATTEMPTS) -> bool:
         """Leave no old page in the log; False: others read on. Raises `MemoryFault` where that cannot be tried."""
 
     async def vacuum(self) -> None:

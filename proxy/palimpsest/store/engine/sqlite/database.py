@@ -20,7 +20,7 @@ import structlog
 
 from palimpsest.domain.errors import MemoryFault, faults
 from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
-from palimpsest.store.engine import Ask, Engine, Files, Transaction, Whose
+from palimpsest.store.engine import TRUNCATE_ATTEMPTS, Ask, Engine, Files, Transaction, Whose
 from palimpsest.store.engine.secret_mark import SecretMark
 from palimpsest.store.engine.sqlite.checkpoints import EMPTY, Checkpoints
 from palimpsest.store.engine.sqlite.connection import (
@@ -44,7 +44,6 @@ READER_BUSY_MS = 100  # a reader waits only while the log is recovered; well bel
 WRITER_BUSY_MS = 2000  # another process's batch takes milliseconds; the archivist tries again after this
 INTERRUPT_SECONDS = 0.01  # between two interrupts of a read that nobody waits for
 LOG_BYTES = 4 * 1024 * 1024  # what a log keeps of its room once it was moved whole; some seconds of heavy use
-TRUNCATE_ATTEMPTS = 20
 TRUNCATE_PAUSE_SECONDS = 0.1  # between two attempts to empty the log; each waits `WRITER_BUSY_MS` for readers itself
 FILE_MODE = 0o600  # other people's conversations
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
