@@ -211,6 +211,24 @@ def test_lone_templates_over_the_written_history_are_beside_it(order: str):
     assert client.talk(1).event is Event.APPEND
 
 
+@pytest.mark.parametrize(
+    "order",
+    [
+        "### Task:\nAnalyze the chat history to determine the necessity of generating search queries, in the given "
+        "language.\n### Output:\nJSON.\n### Chat History:\n<chat_history>\nUSER: {typed}\n</chat_history>",
+        "### Task:\nYou are an autocompletion system. Continue the text in `<text>` based on the **completion type** in "
+        "`<type>`.\n### Context:\n<chat_history>\n\n</chat_history>\n<type>General</type>\n<text>{typed}</text>",
+        "### Task:\nGenerate a detailed prompt for am image generation task based on the given language and context.\n"
+        "### Chat History:\n<chat_history>\nUSER: {typed}\n</chat_history>",
+        "Your task is to reflect the speaker's likely facial expression through a fitting emoji.\n\n"
+        "Message: ```{typed}```",
+    ],
+)
+def test_lone_templates_over_what_was_not_said_yet_are_beside_every_conversation(order: str):
+    client = Client(Core(), [])
+    assert client.beside([user(order.format(typed="What should I cook for Ines?"))]).role is Role.SIDE
+
+
 # --- preambles, windows, agents --------------------------------------------------------------------
 
 
