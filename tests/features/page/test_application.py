@@ -89,6 +89,7 @@ async def test_a_program_asks_a_page_for_json_as_it_asks_the_api(house: House) -
     assert (status, "first in" in str(value)) == (200, True)
     status, value = await house.ask("/memory/conversations?format=json", host | ACME)
     assert (status, {one["tenant"] for one in value["page"]["conversations"]}) == (200, {"key:acme"})
+    assert (await house.ask("/memory/conversations", host | ACME))[0] == 401, "a page is for who signed in"
 
 
 @pytest.mark.parametrize(
