@@ -15,7 +15,6 @@ from palimpsest.console.arguments import (
     Command,
     ask_models_flag,
     model_flag,
-    not_blank,
     policy_flags,
     policy_of,
     positive,
@@ -72,6 +71,13 @@ def add_commands(command: Command) -> None:
         help="number of the turn in the conversation, from 1; the default is the newest",
     )
     policy_flags(explain)
+
+
+def not_blank(text: str) -> str:
+    """Text that holds more than white space, given as an argument."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must not be blank")
+    return text
 
 
 def _model(given: argparse.Namespace) -> int:

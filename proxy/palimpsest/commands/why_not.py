@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from palimpsest.commands.searching import not_blank
 from palimpsest.console import terminal
-from palimpsest.console.arguments import (
-    DONE,
-    FAILED,
-    Command,
-    ask_models_flag,
-    model_flag,
-    not_blank,
-    policy_flags,
-    quiet_policy,
-)
+from palimpsest.console.arguments import DONE, FAILED, Command, ask_models_flag, model_flag, policy_flags, quiet_policy
 from palimpsest.core.recall import gaps
 from palimpsest.core.recall.trail import Trace, as_json, last_stage, stages
 from palimpsest.domain import Json

@@ -90,13 +90,6 @@ def positive(text: str) -> int:
     return number
 
 
-def not_blank(text: str) -> str:
-    """Text that holds more than white space, given as an argument."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("must not be blank")
-    return text
-
-
 def yes_flag(parser: argparse.ArgumentParser) -> None:
     """The option that confirms beforehand; see `terminal.is_confirmed`."""
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
