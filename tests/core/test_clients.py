@@ -216,9 +216,9 @@ def test_lone_templates_over_the_written_history_are_beside_it(order: str):
     [
         "### Task:\nAnalyze the chat history to determine the necessity of generating search queries, in the given "
         "language.\n### Output:\nJSON.\n### Chat History:\n<chat_history>\nUSER: {typed}\n</chat_history>",
-        "### Task:\nYou are an autocompletion system. Continue the text in `<text>` based on the **completion type** in "
-        "`<type>`.\n### Context:\n<chat_history>\n\n</chat_history>\n<type>General</type>\n<text>{typed}</text>",
-        "### Task:\nGenerate a detailed prompt for am image generation task based on the given language and context.\n"
+        "### Task:\nYou are an autocompletion system. Continue the text in `<text>` based on the **completion type** "
+        "in `<type>`.\n### Context:\n<chat_history>\n\n</chat_history>\n<type>General</type>\n<text>{typed}</text>",
+        "### Task:\nGenerate a detailed prompt for am image generation task based on the given language.\n"
         "### Chat History:\n<chat_history>\nUSER: {typed}\n</chat_history>",
         "Your task is to reflect the speaker's likely facial expression through a fitting emoji.\n\n"
         "Message: ```{typed}```",
