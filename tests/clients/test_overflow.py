@@ -26,7 +26,7 @@ from tests.clients.conftest import FACT, QUESTION, TALK, newest
 from tests.refusals import PROVIDERS, prompt_tokens, within
 from tests.running import Proxy, memory_in, texts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("words_only")]
 
 WINDOW_TOKENS = int(os.environ.get("OVERFLOW_WINDOW_TOKENS", "5000"))
 TURNS = int(os.environ.get("OVERFLOW_TURNS", "40"))  # each with some 750 tokens
