@@ -551,9 +551,10 @@ def test_nothing_kept_but_the_summary_is_a_summary_of_its_conversation(client: C
     assert verdict.event is Event.SUMMARY and verdict.conversation == home and len(verdict.lineage.dropped) == 14
 
 
+@pytest.mark.parametrize("agrees", [(), (assistant("Understood, I go on from there."),)], ids=["", "agrees"])
 @pytest.mark.parametrize("beside", [True, False], ids=["asked for beside it", "asked for in it"])
-def test_summary_tells_two_conversations_apart_that_go_on_with_the_same_word(beside: bool):
-    """One client's summaries share their headings, and the words in front of them."""
+def test_summary_tells_two_conversations_apart_that_go_on_with_the_same_word(beside: bool, agrees: tuple[Json, ...]):
+    """One client's summaries share their headings, the words in front of them, and its own answer behind them."""
     core, homes = Core(), []
     for number in range(2):
         client = Client(core, seed=number)
@@ -563,7 +564,7 @@ def test_summary_tells_two_conversations_apart_that_go_on_with_the_same_word(bes
             summarise(client, answer=said)
         else:
             client.ask("Sum up what we did.", assistant(said))
-        client.messages[1:] = [user(f"This session is continued from a previous conversation. It is:\n{said}")]
+        client.messages[1:] = [user(f"This session is continued from a previous conversation. It is:\n{said}"), *agrees]
         verdict = client.ask("continue", assistant("Good."))
         assert verdict.event is Event.SUMMARY and verdict.conversation == homes[-1]
 

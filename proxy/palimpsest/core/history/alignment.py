@@ -87,7 +87,7 @@ def alignments(history: Sequence[Message], prints: Sequence[Fingerprint], heads:
         if head.compactions >= explained.get(head.conversation, 0):
             kept = align(history, prints, head)
             aligned.append((head, kept))
-            if not _unexplained_answers(history, kept) and any(i >= 0 and head.flags[i] & HeadFlag.OURS for i in kept):
+            if not _unexplained_answers(history, kept) and _own_answers(head, kept):
                 explained[head.conversation] = head.compactions
     return aligned
 
@@ -168,7 +168,7 @@ def closest(
         weight = (
             is_named,
             -sum(head.conversation not in owners for owners in called.values()),  # calls that others were given
-            -_unexplained_answers(history, kept),
+            _own_answers(head, kept),
             _goes_back(head, kept),
             retraced[head.conversation],  # before what people say behind any summary, such as "continue"
             matched > 0,
@@ -201,6 +201,11 @@ def nearest(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Head | N
 def _unexplained_answers(history: Sequence[Message], kept: Sequence[int]) -> int:
     """How many answers in the history the head does not hold."""
     return sum(index < 0 and message.role == "assistant" for index, message in zip(kept, history, strict=True))
+
+
+def _own_answers(head: Head, kept: Sequence[int]) -> int:
+    """How many answers that passed here are there; a client's own may stand behind each of its summaries."""
+    return sum(index >= 0 and head.flags[index] & HeadFlag.OURS > 0 for index in kept)
 
 
 def _goes_back(head: Head, kept: Sequence[int]) -> bool:
