@@ -162,6 +162,25 @@ def test_who_tells_something_speaks_of_nothing_as_known() -> None:
     assert not known_things("My son Tobias has his violin recital on 21 June.")
 
 
+def test_a_statement_is_about_whom_it_names_wherever_the_name_stands() -> None:
+    assert about("Give Hargreave two lines.", "Good, then the pathologist is Dr Hargreave, a pompous man.")
+    assert about("Email Mrs Atherton.", "Write to a customer, Mrs Atherton, who wants her beech reduced.")
+
+
+def test_a_title_names_nobody() -> None:
+    assert [word for thing in known_things("Write a quote for Mr Pell.") for word in thing.terms] == ["Pell"]
+
+
+def test_a_request_for_a_translation_speaks_of_nothing_as_known() -> None:
+    assert not known_things('Translate into Polish for Mirek: "bring the rope".')
+    assert not possible_names('translate into Polish for mirek: "bring the rope".')
+
+
+def test_the_first_word_of_a_request_may_be_a_name() -> None:
+    found = [word for thing in possible_names("Arbtek still silent, write a reminder") for word in thing.terms]
+    assert "Arbtek" in found
+
+
 def test_a_word_in_lower_case_may_be_a_name_where_it_is_english_and_tells_something() -> None:
     found = [word for thing in possible_names("write callum a reference for the hotel job") for word in thing.terms]
     assert found == ["Callum", "Job", "Reference", "Write"], "what has a definite article is no name"

@@ -17,6 +17,7 @@ HELD_OUT = Path(__file__).parents[2] / "everyday" / "wishes-held-out.txt"  # by 
         ("Never use emojis when you write for me, please.", True),
         ("Whenever you quote a price for me, convert it to Swiss francs.", True),
         ("Bitte antworte mir immer auf Deutsch.", True),
+        ('We always sign "Bea & Frank, Holloway & Daughter" and never "kind regards". Use "All the best".', True),
         ("What time is it?", False),
         ("Thanks, that's great!", False),
         ('Please shorten this: "Never mind, we will always have Paris."', False),

@@ -863,6 +863,16 @@ async def test_what_a_request_calls_the_users_own_comes_with_what_shares_its_nam
     assert texts(others) == []
 
 
+async def test_what_was_told_of_the_name_that_least_was_told_of_comes_first(recall: Recall, past: Past) -> None:
+    told = ("We met Maud in May.", "We saw Maud in June.", "My groom is called Bastien, he is a vet.", TALK[0])
+    said = await past.say(*chain.from_iterable((one, "I will keep that in mind.") for one in told))
+    await past.index()
+    await past.mark_users()
+    query = ask("Seat Maud beside Bastien.", frozenset(said), least_help=1.0)
+    found = texts(await recall.recall(query, 10))
+    assert found[0] == told[2]
+
+
 async def test_what_the_user_told_of_a_relative_by_another_name_comes_where_the_gate_is_shut(
     recall: Recall, past: Past
 ) -> None:

@@ -14,6 +14,7 @@ from itertools import chain, pairwise
 
 from palimpsest.core.archive.chunking import names, word_terms
 from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows
+from palimpsest.core.recall.small_loss import is_general
 from palimpsest.core.recall.updates import LOOKED_AT, MOST_NAMED, nearest_first, states, union
 from palimpsest.core.recall.utterance import (
     ARTICLES,
@@ -31,7 +32,7 @@ from palimpsest.domain.frozen import frozen
 
 TOLD = 2  # statements of one request: what shares a name with them comes behind
 SUBJECT_WORDS = 5  # at the beginning of a statement, that say what it is about: "The client for the rebranding is ..."
-TITLED_WORDS = 4  # ... and whom: "The builder Hallstein ..."
+TITLES = frozenset(("Mr", "Mrs", "Ms", "Miss", "Dr", "Sir", "Herr", "Frau", "Mme", "Madame", "Monsieur"))
 LEAST_NAMING = 0.4  # share of the weight of a thing's words: "new" alone names no bike; "bike rattles" has one of two
 # Cosine, where "the" or a name tells. 25 of 25 requests with such a thing (half of things.json) have their statement
 # as near; of 543 of other people, beside 780 messages of the user's, 5 find one, and without it 38.
@@ -52,14 +53,14 @@ class Thing:
 
 def known_things(text: str) -> list[Thing]:
     """What a request calls the user's own, what it calls "the" something, and whom it names; none for a statement."""
-    if is_telling(text):
+    if is_telling(text) or is_general(text):
         return []
     code, said = language(text), spoken_words(text)
     found = [(named, True, False) for named in described_things(said, code, POSSESSIVES[code])]
     if len(text) <= LONG_CHARS:  # a longer request brings along what it speaks of
         spoken_to = addressed(text)
         found += [(named, False, False) for named in described_things(said, code, ARTICLES[code])]
-        found += [((name,), False, True) for name in names(text) if name not in spoken_to]
+        found += [((name,), False, True) for name in names(text) if name not in spoken_to | TITLES]
     return [
         Thing({word: _terms({word, *(kin(word, code) if is_own else ())}, code) for word in named}, is_own, is_name)
         for named, is_own, is_name in found
@@ -67,12 +68,12 @@ def known_things(text: str) -> list[Thing]:
 
 
 def possible_names(text: str) -> list[Thing]:
-    """The words of a short English request that may be names in lower case: they are if a stored text says so."""
-    if is_telling(text) or len(text) > LONG_CHARS or language(text) != ENGLISH:
+    """What may be names in a short English request, in lower case or first: they are if a stored text says so."""
+    if is_telling(text) or is_general(text) or len(text) > LONG_CHARS or language(text) != ENGLISH:
         return []
     said, articles = spoken_words(text), ARTICLES[ENGLISH] | POSSESSIVES[ENGLISH]
     may_name = {word for before, word in pairwise(["", *said]) if word.isalpha() and before not in articles}
-    may_name = {word for word in may_name if word.islower() and not read_utterance(word).function_share}
+    may_name -= {*names(text)} | {word for word in may_name if read_utterance(word).function_share or word.isupper()}
     return [Thing({word.capitalize(): _terms([word], ENGLISH)}, False, True) for word in sorted(may_name)]
 
 
@@ -112,9 +113,8 @@ def is_about(text: str, thing: Thing, weights: Mapping[str, float], rare: Collec
     """
     code, said = language(text), spoken_words(text)
     opening = described_things(said[:SUBJECT_WORDS], code, POSSESSIVES[code] | ARTICLES[code])
-    if thing.is_name:  # "our Python projects" are not what "in Python" speaks of
-        titled = {*said[:TITLED_WORDS]} - {named[0] for named in opening} - addressed(text)
-        subject = {named[-1] for named in opening} | titled
+    if thing.is_name:  # wherever it stands; "our Python projects" are not what "in Python" speaks of
+        subject = ({*said} - {named[0] for named in opening} - addressed(text)) | {named[-1] for named in opening}
     else:
         subject = {*chain.from_iterable(opening), *said[:1]}
     about, held = _terms(subject, code), _terms(said, code)

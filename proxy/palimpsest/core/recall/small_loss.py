@@ -80,6 +80,11 @@ def without_general(table: PassageTable, rows: Rows, said: Mapping[int, str]) ->
     return np.array(kept, np.int64)
 
 
+def is_general(text: str) -> bool:
+    """Whether a request is one for a translation, a capital or a line of code."""
+    return bool(_GENERAL.match(text.lower()))
+
+
 def _is_due(table: PassageTable, lost: Bools, untold: Bools) -> bool:
     """Whether something is untold that cannot wait for the next block: all of it, or a statement of the user's."""
     told = lost & ~untold
@@ -96,7 +101,7 @@ def concerns(table: PassageTable, lost: Bools, asked: QueryMatches, margin: floa
         margin: that it has to be nearer.
     """
     said = read_utterance(asked.text)
-    if said.is_small_talk or is_telling(asked.text) or _GENERAL.match(asked.text.lower()):
+    if said.is_small_talk or is_telling(asked.text) or is_general(asked.text):
         return False
     is_own = said.own > 0
     if asked.cosines is None:

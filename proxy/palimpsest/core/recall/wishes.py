@@ -34,7 +34,7 @@ _MATERIAL = re.compile(r"```|\{|\n.*\n")
 _QUOTED = re.compile(
     r'(?<!\d)"[^"\n]*|`[^`\n]*|[\u201c\u00ab\u300c][^\u201d\u00bb\u300d\n]*'
 )  # up to the mark that closes it
-NAME_CHARS = 30  # in quotes, with the mark: what is longer is material
+NAME_CHARS = 30  # in quotes, with the mark: what is longer is material, if it is half of the text, too
 _SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f\u061f]+")
 _CLAUSE = re.compile(
     r"[,;:\u2013\u2014\uff0c\u3001()]| - "
@@ -163,10 +163,10 @@ def is_material(text: str) -> bool:
 
 
 def _quotes_passage(text: str) -> bool:
-    """Whether more than a name stands between quotation marks."""
+    """Whether more than a name, or than the form of a greeting, stands between quotation marks."""
     at = 0
     while quoted := _QUOTED.search(text, at):
-        if len(quoted[0]) > NAME_CHARS:
+        if len(quoted[0]) > max(NAME_CHARS, len(text) / 2):
             return True
         at = quoted.end() + 1  # behind the mark that closes it, which opens nothing
     return False

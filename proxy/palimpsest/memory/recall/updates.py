@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 
 import numpy as np
 
@@ -79,7 +79,10 @@ def with_related(
 def told_of_known_things(
     ask: Ask, scope: Scope, texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches
 ) -> Rows:
-    """The user's statements about what a request speaks of as known, the nearest to the request first."""
+    """
+    The user's statements about what a request speaks of as known: the nearest to the request of each thing, of what
+    least was told first.
+    """
     known = known_things(asked.text)
     things = [*known, *possible_names(asked.text)]
     unasked = {term for thing in things for terms in thing.terms.values() for term in terms} - {*asked.found}
@@ -88,14 +91,17 @@ def told_of_known_things(
     read = texts_of(texts, table, updates.union(told))
     weights = {term: term_weight(len(rows), len(table)) for term, rows in found.items()}
     rare = {term for term, rows in found.items() if len(rows) <= updates.MOST_NAMED}
-    about = {
-        row
+    about = [
+        [
+            row
+            for row, states in zip(rows.tolist(), updates.states(table, rows), strict=True)
+            if row in read and (states or re.search(r"\d", read[row])) and is_about(read[row], thing, weights, rare)
+        ]
         for thing, rows in zip(things, told, strict=True)
         if thing in known or any(thing.terms.keys() & {*names(read[row])} for row in rows.tolist() if row in read)
-        for row, states in zip(rows.tolist(), updates.states(table, rows), strict=True)
-        if row in read and (states or re.search(r"\d", read[row])) and is_about(read[row], thing, weights, rare)
-    }
-    return updates.nearest_first(np.array(sorted(about), np.int64), asked)[:TOLD]
+    ]
+    nearest = (row for rows in zip_longest(*sorted(about, key=len)) for row in rows if row is not None)
+    return np.array([*dict.fromkeys(nearest)][:TOLD], np.int64)
 
 
 def _names_not_asked_for(text: str, asked: QueryMatches) -> dict[str, set[str]]:
