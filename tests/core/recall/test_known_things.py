@@ -38,11 +38,11 @@ def rows(text: str, holding: list[int], hidden: list[int] | None = None, nearest
     return told_of(table, thing, {"daughter": np.array(holding)}, eligible, asked).tolist()
 
 
-def about(request: str, statement: str, *, rare: bool = False) -> bool:
+def about(request: str, statement: str, *, rare: bool = False, near: bool = False) -> bool:
     """Whether a statement is about anything that a request speaks of, where "second" tells little."""
     things = known_things(request)
     weights = {term: 1.0 for thing in things for terms in thing.terms.values() for term in terms} | {"second": 0.5}
-    return any(is_about(statement, thing, weights, weights if rare else ()) for thing in things)
+    return any(is_about(statement, thing, weights, weights if rare else (), LEAST_NEARNESS * near) for thing in things)
 
 
 def test_what_the_user_told_of_a_thing_comes_the_nearest_to_the_request_first() -> None:
@@ -162,9 +162,10 @@ def test_who_tells_something_speaks_of_nothing_as_known() -> None:
     assert not known_things("My son Tobias has his violin recital on 21 June.")
 
 
-def test_a_statement_is_about_whom_it_names_wherever_the_name_stands() -> None:
-    assert about("Give Hargreave two lines.", "Good, then the pathologist is Dr Hargreave, a pompous man.")
-    assert about("Email Mrs Atherton.", "Write to a customer, Mrs Atherton, who wants her beech reduced.")
+def test_a_near_statement_is_about_whom_it_names_wherever_the_name_stands() -> None:
+    statement = "Good, then the pathologist is Dr Hargreave, a pompous man."
+    assert about("Give Dr Hargreave two lines.", statement, near=True)
+    assert not about("Give Dr Hargreave two lines.", statement)
 
 
 def test_a_title_names_nobody() -> None:

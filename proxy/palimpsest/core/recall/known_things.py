@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 
 from palimpsest.core.archive.chunking import names, word_terms
 from palimpsest.core.recall.ranking import Bools, PassageTable, QueryMatches, Rows
-from palimpsest.core.recall.small_loss import is_general
+from palimpsest.core.recall.small_loss import GENERAL
 from palimpsest.core.recall.updates import LOOKED_AT, MOST_NAMED, nearest_first, states, union
 from palimpsest.core.recall.utterance import (
     ARTICLES,
@@ -53,7 +53,7 @@ class Thing:
 
 def known_things(text: str) -> list[Thing]:
     """What a request calls the user's own, what it calls "the" something, and whom it names; none for a statement."""
-    if is_telling(text) or is_general(text):
+    if is_telling(text) or GENERAL.match(text):
         return []
     code, said = language(text), spoken_words(text)
     found = [(named, True, False) for named in described_things(said, code, POSSESSIVES[code])]
@@ -69,7 +69,7 @@ def known_things(text: str) -> list[Thing]:
 
 def possible_names(text: str) -> list[Thing]:
     """What may be names in a short English request, in lower case or first: they are if a stored text says so."""
-    if is_telling(text) or is_general(text) or len(text) > LONG_CHARS or language(text) != ENGLISH:
+    if is_telling(text) or GENERAL.match(text) or len(text) > LONG_CHARS or language(text) != ENGLISH:
         return []
     said, articles = spoken_words(text), ARTICLES[ENGLISH] | POSSESSIVES[ENGLISH]
     may_name = {word for before, word in pairwise(["", *said]) if word.isalpha() and before not in articles}
@@ -103,18 +103,21 @@ def told_of(table: PassageTable, thing: Thing, found: Mapping[str, Rows], eligib
     return nearest_first(named, asked)[:LOOKED_AT]
 
 
-def is_about(text: str, thing: Thing, weights: Mapping[str, float], rare: Collection[str]) -> bool:
+def is_about(text: str, thing: Thing, weights: Mapping[str, float], rare: Collection[str], near: float) -> bool:
     """
-    Whether a statement is about a thing: it begins with it, or names what is the user's own with a rare word.
+    Whether a statement is about a thing: it begins with it, or names what is the user's own with a rare word, or
+    somebody, and is near to the request.
 
     Args:
         weights: of terms of the thing, what each tells; one that no passage holds has none.
         rare: terms that few passages hold, whoever said them.
+        near: its cosine to the request.
     """
     code, said = language(text), spoken_words(text)
     opening = described_things(said[:SUBJECT_WORDS], code, POSSESSIVES[code] | ARTICLES[code])
-    if thing.is_name:  # wherever it stands; "our Python projects" are not what "in Python" speaks of
-        subject = ({*said} - {named[0] for named in opening} - addressed(text)) | {named[-1] for named in opening}
+    if thing.is_name:  # "our Python projects" are not what "in Python" speaks of
+        naming = {*(said if near >= LEAST_NEARNESS else said[:SUBJECT_WORDS])} - addressed(text)
+        subject = naming - {named[0] for named in opening} | {named[-1] for named in opening}
     else:
         subject = {*chain.from_iterable(opening), *said[:1]}
     about, held = _terms(subject, code), _terms(said, code)

@@ -30,11 +30,12 @@ LEAST_FOREIGN_NEARNESS = 0.4
 LONG_TALK_MARGIN = 0.07  # where more was lost than what is given: the talk is about other things, too
 
 
-_GENERAL = re.compile(  # what anybody could ask, of a word, a country or a line of code
-    r"\W{0,9}(?![^\"\u201c\u00ab]*\b(?:my|mine|ours?|me|us|we|it|that|this|these|those|above|earlier|before|two"
+GENERAL = re.compile(  # what anybody could ask, of a word, a country or a line of code
+    r"(?i)\W{0,9}(?![^\"\u201c\u00ab]*\b(?:my|mine|ours?|me|us|we|it|that|this|these|those|above|earlier|before|two"
     r"|the (?!following|capital|plural|past|population|distance|difference|word))\b)"
-    r"(?:and |please )*(?:(?:translate|spell|define|convert)\b"
-    r"|how (?:do|would|can) (?:i|you|we) (?:say|spell)\b|what does \W?[\w ]{1,30}\W? mean\b"
+    r"(?:and |please |(?:can|could|would) you )*(?:(?:translate|spell|define|convert)\b"
+    r"|how (?:do|does|would|can) (?:i|you|we|one) (?:say|spell|pronounce)\b|(?:another|a better) word for\b"
+    r"|what does \W?[\w ]{1,30}\W? mean\b"
     r"|what(?:'s| is| was) the (?:capital|plural|past tense|population|distance|difference between)\b"
     r"|(?:regex|bash|python|sql|javascript|css|excel)\b)"
 )
@@ -80,11 +81,6 @@ def without_general(table: PassageTable, rows: Rows, said: Mapping[int, str]) ->
     return np.array(kept, np.int64)
 
 
-def is_general(text: str) -> bool:
-    """Whether a request is one for a translation, a capital or a line of code."""
-    return bool(_GENERAL.match(text.lower()))
-
-
 def _is_due(table: PassageTable, lost: Bools, untold: Bools) -> bool:
     """Whether something is untold that cannot wait for the next block: all of it, or a statement of the user's."""
     told = lost & ~untold
@@ -101,7 +97,7 @@ def concerns(table: PassageTable, lost: Bools, asked: QueryMatches, margin: floa
         margin: that it has to be nearer.
     """
     said = read_utterance(asked.text)
-    if said.is_small_talk or is_telling(asked.text) or is_general(asked.text):
+    if said.is_small_talk or is_telling(asked.text) or GENERAL.match(asked.text):
         return False
     is_own = said.own > 0
     if asked.cosines is None:

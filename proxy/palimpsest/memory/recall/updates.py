@@ -87,17 +87,16 @@ def told_of_known_things(
     things = [*known, *possible_names(asked.text)]
     unasked = {term for thing in things for terms in thing.terms.values() for term in terms} - {*asked.found}
     found = {**asked.found, **find(ask, scope, table, [*unasked.difference(asked.absent)]).rows}
-    told = [told_of(table, thing, found, eligible, asked) for thing in things]
-    read = texts_of(texts, table, updates.union(told))
+    found_of = [told_of(table, thing, found, eligible, asked) for thing in things]
+    read = texts_of(texts, table, updates.union(found_of))
     weights = {term: term_weight(len(rows), len(table)) for term, rows in found.items()}
     rare = {term for term, rows in found.items() if len(rows) <= updates.MOST_NAMED}
+    near = np.ones(len(table)) if asked.cosines is None else asked.cosines
+    states = updates.states(table, np.arange(len(table)))
+    told = {row: text for row, text in read.items() if states[row] or re.search(r"\d", text)}
     about = [
-        [
-            row
-            for row, states in zip(rows.tolist(), updates.states(table, rows), strict=True)
-            if row in read and (states or re.search(r"\d", read[row])) and is_about(read[row], thing, weights, rare)
-        ]
-        for thing, rows in zip(things, told, strict=True)
+        [row for row in rows.tolist() if row in told and is_about(told[row], thing, weights, rare, near[row])]
+        for thing, rows in zip(things, found_of, strict=True)
         if thing in known or any(thing.terms.keys() & {*names(read[row])} for row in rows.tolist() if row in read)
     ]
     nearest = (row for rows in zip_longest(*sorted(about, key=len)) for row in rows if row is not None)
