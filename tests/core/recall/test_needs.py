@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import orjson
 import pytest
 from palimpsest.core.archive.chunking import WARNS, WISHES, judged
@@ -54,6 +55,25 @@ def test_a_single_question_after_who_when_or_how_many_asks_for_no_text(encoder: 
     texts = ("When you write to him, ask for the price.", "What do I write to him?", "How long should my letter be?")
     for text in ("Who was it? Write to him.", *texts):
         assert Need.TEXT in needs_of(text, email, examples)
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("Write to the council: we can do the yews in May.", True),
+        ("Write a quote for Mr Pell, two days and three stumps.", True),
+        ("Council refused. Email Mrs Atherton that it is 15%.", True),
+        ("Please write a short reply.", True),
+        ("Write to the log when the job ends.", False),
+        ("Write a function that sends an offer.", False),
+        ("How do you email from cron?", False),
+    ],
+)
+def test_who_asks_outright_for_a_letter_needs_its_form_whatever_it_is_about(
+    encoder: Encoder, text: str, asks: bool
+) -> None:
+    far, *examples = encoder.embed(["Which planet has rings?", *EXAMPLES])
+    assert (Need.TEXT in needs_of(text, far, np.array(examples))) is asks
 
 
 @pytest.mark.parametrize(

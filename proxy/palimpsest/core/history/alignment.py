@@ -87,7 +87,8 @@ def alignments(history: Sequence[Message], prints: Sequence[Fingerprint], heads:
         if head.compactions >= explained.get(head.conversation, 0):
             kept = align(history, prints, head)
             aligned.append((head, kept))
-            if not _unexplained_answers(history, kept) and _own_answers(head, kept):
+            is_whole = all(i >= 0 or one.role != "assistant" for i, one in zip(kept, history, strict=True))
+            if is_whole and _own_answers(head, kept):
                 explained[head.conversation] = head.compactions
     return aligned
 
@@ -196,11 +197,6 @@ def nearest(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Head | N
     quoted = [(phrases[head.conversation], head.turn, head) for head, _ in aligned]
     most = max(quoted, key=lambda row: row[:2], default=None)
     return (most[2], True) if most and most[0] >= PHRASE_HITS else (None, False)
-
-
-def _unexplained_answers(history: Sequence[Message], kept: Sequence[int]) -> int:
-    """How many answers in the history the head does not hold."""
-    return sum(index < 0 and message.role == "assistant" for index, message in zip(kept, history, strict=True))
 
 
 def _own_answers(head: Head, kept: Sequence[int]) -> int:
