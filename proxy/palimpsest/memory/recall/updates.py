@@ -92,7 +92,7 @@ def told_of_known_things(
     weights = {term: term_weight(len(rows), len(table)) for term, rows in found.items()}
     rare = {term for term, rows in found.items() if len(rows) <= updates.MOST_NAMED}
     near = np.ones(len(table)) if asked.cosines is None else asked.cosines
-    states = updates.states(table, np.arange(len(table)))
+    states = dict(zip(read, updates.states(table, np.array([*read], np.int64)).tolist(), strict=True))
     told = {row: text for row, text in read.items() if states[row] or re.search(r"\d", text)}
     about = [
         [row for row in rows.tolist() if row in told and is_about(told[row], thing, weights, rare, near[row])]
