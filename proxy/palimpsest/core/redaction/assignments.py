@@ -149,7 +149,7 @@ class Assignments:
         elif says is _NameMeaning.WORDS:
             is_secret = len(words := value.split()) >= MNEMONIC_WORDS and all(_WORD.fullmatch(word) for word in words)
         elif is_told:  # of a password, what stands in quotes is one, too, unless it is the name of a variable
-            is_word = bool(quote) and match["name"][0] in "Pp" and _is_bare_secret(value, says, is_given=True)
+            is_word = quote and match["name"][0] in "Pp" and _is_bare_secret(value, says, is_given=True)
             is_secret = _TOLD.fullmatch(value) is not None or (is_word and _is_secret_in_quotes(value, says))
         elif quote:
             is_secret = _is_secret_in_quotes(value, says)
