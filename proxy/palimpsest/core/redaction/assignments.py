@@ -77,7 +77,7 @@ _ELEMENT = re.compile(r"<[\w.:-]{0,40}\Z")
 _NO_SECRET = re.compile(  # placeholders, types, constants, references, paths
     r"(?i)[$%{<\[*/~@.].*|\W*|x+|\.+|(?:your|my|the|some|example)[_-].*|"
     r"(?:none|null|nil|true|false|undefined|required|optional|empty|unset|hidden|redacted|string|str|bytes?|text|int|integer|number|"
-    r"object|any|bool|boolean|example|placeholder|changed?|wrong|correct|invalid|expired|missing|incorrect|see|env|\w*example|"
+    r"object|any|bool|boolean|example|placeholder|changed?|wrong|correct|invalid|missing|incorrect|see|env|\w*example|"
     r"flag|options?|values?|arguments?|headers?|fields?|parameters?|variables?|"
     r"process\.env\..*|os\.environ.*|self\..*|this\..*|\w*(?:passw|pwd|secret|api_?key|token|passphrase|credential)\w*)"
 )
@@ -134,7 +134,7 @@ class Assignments:
             return None
         sign, quote, start = match["sign"], match["quote"] or "", match.end()
         is_flag = "-" in before and _FLAG.search(before) is not None
-        is_told = sign.strip().isalpha()  # "is: " introduces a value, as a colon alone does
+        is_told = sign.strip(" :").isalpha()
         is_sign = says is _NameMeaning.SECRET if is_told else bool(sign.strip()) or is_flag
         if not is_sign or (sign == ">" and not _ELEMENT.search(before)):
             return None
@@ -148,9 +148,8 @@ class Assignments:
             is_secret = _is_basic(text[start:stop])
         elif says is _NameMeaning.WORDS:
             is_secret = len(words := value.split()) >= MNEMONIC_WORDS and all(_WORD.fullmatch(word) for word in words)
-        elif is_told:  # of a password, what stands in quotes is one, too, unless it is the name of a variable
-            is_word = quote and match["name"][0] in "Pp" and _is_bare_secret(value, says, is_given=True)
-            is_secret = _TOLD.fullmatch(value) is not None or (is_word and _is_secret_in_quotes(value, says))
+        elif is_told:
+            is_secret = _TOLD.fullmatch(value) is not None
         elif quote:
             is_secret = _is_secret_in_quotes(value, says)
         else:
