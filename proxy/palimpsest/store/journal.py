@@ -61,7 +61,8 @@ INNER JOIN link ON link.tenant = owner.id AND link.fingerprint = asked.fingerpri
 INNER JOIN turn ON turn.id = link.turn
 INNER JOIN conversation ON conversation.id = link.conversation
     AND (CAST(?4 AS TEXT) IS NULL OR conversation.user_id = ?4 OR ?5 = 0 AND conversation.user_id = '')
-    AND (CAST(?6 AS TEXT) IS NULL OR conversation.scope = ?6 OR ?7 = 0 AND conversation.scope = '')
+    AND (CAST(?6 AS TEXT) IS NULL OR conversation.scope = ?6
+        OR ?7 = 0 AND (conversation.scope = '' OR link.kind = 'client_id'))
 GROUP BY link.kind, link.fingerprint, conversation.id, conversation.public, turn.role
 """
 HEADS = """

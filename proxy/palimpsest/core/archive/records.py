@@ -12,7 +12,7 @@ from palimpsest.core.archive.tombstones import scope_prints
 from palimpsest.core.block.explanation import UNCLEANED
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.history.link_keys import answer_links, flags_of, reply_links
-from palimpsest.core.recall.human_text import typed_behind
+from palimpsest.core.recall.human_text import behind_longest
 from palimpsest.domain import (
     Answer,
     AnswerRecord,
@@ -101,9 +101,9 @@ def passages_of(request: Role, role: str, flags: int, text: str, rest: str, bloc
         return ()
     if not flags & HeadFlag.TYPED:
         return split_into_passages(text, role, block=block)
-    typed = typed_behind(read_message(from_stored(text, rest)), Asides())
-    at = text.rfind(typed.partition("\n")[0]) if typed else -1
-    found = split_into_passages(text[at:], role) if at >= 0 else ()
+    typed = "\n".join(behind_longest(read_message(from_stored(text, rest)), Asides()))
+    at = len(text) - len(typed)
+    found = split_into_passages(typed, role) if text.endswith(typed) else ()
     return tuple(replace(passage, start=at + passage.start, stop=at + passage.stop) for passage in found)
 
 

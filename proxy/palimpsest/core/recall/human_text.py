@@ -82,12 +82,20 @@ def is_unspoken(message: Message, asides: Asides) -> bool:
 
 def typed_behind(message: Message, asides: Asides) -> str:
     """What a person wrote in the parts of a message behind its longest one, such as a summary of the client's."""
+    return "\n".join(filter(None, (_typed(text, asides) for text in behind_longest(message, asides))))
+
+
+def behind_longest(message: Message, asides: Asides) -> list[str]:
+    """The texts of the parts of a message behind the one in which most was said, as they were sent."""
     content = message.raw.get("content")
     parts = content if isinstance(content, list) else ()
     texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
-    said = ["" if _ELEMENT.fullmatch(untagged_words(text)) else human_text(text, asides) for text in texts]
-    longest = max(range(len(said)), key=lambda at: len(said[at]), default=0)
-    return "\n".join(filter(None, said[longest + 1 :]))
+    longest = max(range(len(texts)), key=lambda at: len(_typed(texts[at], asides)), default=0)
+    return texts[longest + 1 :]
+
+
+def _typed(text: str, asides: Asides) -> str:
+    return "" if _ELEMENT.fullmatch(untagged_words(text)) else human_text(text, asides)
 
 
 def newest_spoken(chat: Chat, asides: Asides) -> tuple[int, str]:

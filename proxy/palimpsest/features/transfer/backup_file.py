@@ -66,7 +66,7 @@ def unpack(path: Path, folder: Path) -> tuple[Manifest, bytes | None]:
     manifest: Manifest | None = None
     secret: bytes | None = None
     has_database = False
-    if not path.is_file():
+    if not path.exists():
         raise MemoryFault(f"reading {path}: there is no such file")
     try:
         with File(path).open() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
