@@ -67,21 +67,6 @@ ASKED_APART: dict[str, list[Json]] = {
     "title, all in the user message": [
         user(f"Create a concise title (five words) for this conversation:\n{prose(20)}\nReply with the title only.")
     ],
-    "title by HuggingChat": [
-        system("You are a chat thread titling assistant.\nGoal: Produce a very short, descriptive title."),
-        user('User message: "What should I cook?"'),
-    ],
-    "title by big-AGI": [
-        system("You are an AI conversation titles assistant who specializes in expressive yet few-words chat titles."),
-        user("Analyze the given short conversation and extract a concise chat title."),
-    ],
-    "title by Cherry Studio": [
-        system("Summarize the conversation into a title in English within 10 words, without punctuation."),
-        user('[{"role": "user", "mainText": "What should I cook?"}]'),
-    ],
-    "title by Continue": [
-        user("Given the following... please reply with a title for the chat that is 3-4 words in length.\n\nCook rice.")
-    ],
     "commit message": [
         system("You write one-line Git commit messages based on the diff that you are given."),
         user("diff --git a/x b/x\n" + prose(40)),
