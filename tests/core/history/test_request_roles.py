@@ -231,8 +231,6 @@ def test_agent_whose_own_prompt_gives_such_orders_may_get_another_model():
 
 ASKED_IN_FORM = (
     "Generate a concise 3-7 word title for this conversation, omitting punctuation.",
-    "Provide a concise, 5-word-or-less title for the conversation, in its language.",
-    "Create a title for this conversation, in title case. Only return the title itself.",
     "Summarize the discussion so far; the summary will replace the messages.",
     "Write a summary of this session. Reply with only the summary.",
     "Your task is to write a detailed summary of the conversation so far.",
