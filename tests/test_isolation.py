@@ -261,3 +261,11 @@ def test_the_same_words_in_two_projects_are_two_conversations(
     shop.keep_last(2)
     shop.say(QUESTIONS["4471"])
     assert "4471" in facts_in(upstream.received[-1].json)
+
+
+def test_a_conversation_that_the_client_names_goes_on_in_another_project(wide: Proxy, key: str) -> None:
+    talk = Conversation(wide, key, headers={"x-session-id": f"moved-{key}", "x-palimpsest-scope": "shop"})
+    began = talk.say("Where is the ladder of the barn?")
+    talk.headers = {**talk.headers, "x-palimpsest-scope": "blog"}
+    goes_on = talk.say("And the key to it?")
+    assert (goes_on.said("conversation"), goes_on.said("event")) == (began.said("conversation"), "append")

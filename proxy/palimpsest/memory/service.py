@@ -298,7 +298,8 @@ class MemoryService:
     async def _watch_model(self) -> None:
         await self.model.watch()
         if self.model.ready:
-            self.recall.warm()
+            with suppress(MemoryFault):  # said already; the first request tries it again
+                await self.recall.warm()
 
     async def _loaded(self) -> bool:
         """Wait a moment for a model that is being loaded; whether it is ready."""

@@ -78,11 +78,15 @@ def test_of_a_summary_only_what_a_person_wrote_behind_it_is_findable() -> None:
     parts = [
         "A summary of many harbors. " * 9,
         "<system-reminder>Be brief.</system-reminder>",
+        "ok",
         "Call it hunter2 now.",
         "ok",
     ]
     message = read_message(user([{"type": "text", "text": text} for text in parts]))
-    for flags, findable in ((HeadFlag.SUMMARY, []), (HeadFlag.SUMMARY | HeadFlag.TYPED, ["Call it hunter2 now.\nok"])):
+    for flags, findable in (
+        (HeadFlag.SUMMARY, []),
+        (HeadFlag.SUMMARY | HeadFlag.TYPED, ["ok\nCall it hunter2 now.\nok"]),
+    ):
         entry = entry_of(NewMessage(message, Fingerprint(1, 2), 0, flags), Role.MAIN, KEY, clean)
         found = [entry.text[passage.start : passage.stop] for passage in entry.passages]
         assert found == [text.replace("hunter2", "[redacted:password]") for text in findable]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import dropwhile
 
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.domain import Chat, Message
@@ -86,12 +87,12 @@ def typed_behind(message: Message, asides: Asides) -> str:
 
 
 def behind_longest(message: Message, asides: Asides) -> list[str]:
-    """The texts of the parts of a message behind the one in which most was said, as they were sent."""
+    """The texts of the parts behind the one in which most was said, as they were sent, from what a person wrote on."""
     content = message.raw.get("content")
     parts = content if isinstance(content, list) else ()
     texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
     longest = max(range(len(texts)), key=lambda at: len(_typed(texts[at], asides)), default=0)
-    return texts[longest + 1 :]
+    return [*dropwhile(lambda text: not _typed(text, asides), texts[longest + 1 :])]
 
 
 def _typed(text: str, asides: Asides) -> str:

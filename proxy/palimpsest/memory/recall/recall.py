@@ -371,18 +371,16 @@ class Recall:
 
     def warm(self) -> asyncio.Task[Vectors]:
         """The examples of needs, being embedded: from when the model is loaded, or the first request waits for them."""
-        if self._examples is None:
-            self._examples = asyncio.create_task(self._embed_examples())
-        return self._examples
+        last = self._examples
+        if last is None or (last.done() and (last.cancelled() or last.exception() is not None)):
+            self._examples = last = asyncio.create_task(self._embed_examples())
+        return last
 
     async def _needs(self, text: str, question: Floats, *, is_full: bool) -> Needs:
         """What the request may need; nothing until the examples are embedded."""
         examples = self.warm()
         await await_for(examples, EXAMPLES_SECONDS)
-        if not examples.done():
-            return {}
-        if examples.cancelled() or examples.exception() is not None:
-            self._examples = None
+        if not examples.done() or examples.cancelled() or examples.exception() is not None:
             return {}
         return needs_of(text, question, examples.result(), is_full=is_full)
 
