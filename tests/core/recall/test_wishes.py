@@ -51,6 +51,8 @@ def test_most_wishes_of_an_author_whom_no_weight_has_seen_are_found_and_few_othe
         "sign it Tina Brandt, Brandt & Sons, Unit 4, Kirk Mills. always",
         "No visitors in the cold store, no exceptions since the audit.",
         "The gate must under no circumstances stay open.",
+        "Write a test for every new function.",
+        "Suggest two options whenever I ask for a name.",
         'From now on sign my letters "Tina and her team", not best regards, please.',
     ],
 )
@@ -80,6 +82,8 @@ def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
         "Don't worry, no exceptions.",
         "Send the report to Ann. Prices rise, always.",
         "Under no circumstances would I have guessed that!",
+        "Please give me eight names for a bakery, none with puns.",
+        "Write me a usability test for a user of our trainer.",
     ],
 )
 def test_habits_facts_and_tasks_are_no_wish_though_they_share_its_words(text: str) -> None:

@@ -74,6 +74,13 @@ _COMMANDS = frozenset(words(wish_words.ORDERS["en"])) | frozenset(  # "always fa
         "validate lint place assume offer order buy respond do review build format sign open close wait report"
     )
 )
+_ONE_OFF = re.compile(  # "Give me five title ideas for a story": a task, whatever else it says
+    r"(?:(?:now|please|ok(?:ay)?|then|and|can you|could you|would you)\b,? ?)*"
+    r"(?:write|give|make|create|provide|suggest|list|name|show|draw|illustrate|tell|generate|propose|recommend|draft"
+    r"|compose|plan|find|come up with|think of) (?:me |us )?"
+    r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|\d+|some|several|another) "
+    r"(?!.*\b(?:always|whenever|each|every|first)\b)"
+)
 _WANTS = re.compile(
     r"\bi(?:'d| would)? (?:like|want|need|expect|prefer)(?: it)?(?: if)? "
     r"(?:you|all|every|any|my|the|to|answers|replies)\b"
@@ -133,7 +140,7 @@ WEIGHTS: Mapping[str, float] = {
     **{"denied_output": -0.43, "addressed_order": -0.16, "wished_order": -0.45, "order_on_condition": 0.56},
     **{"lasts_abroad": -0.06, "requests_unspaced": 0.85, "lasting_unspaced": 1.61, "wish_elsewhere": 0.53},
     **{"elsewhere": -0.35, "not_english": 0.84},
-    **{"brief": -0.34, "own": 1.33, "opens_own": -0.67, "asks": -3.05, "digit": -1.11},
+    **{"brief": -0.34, "own": 1.33, "opens_own": -0.67, "asks": -3.05, "one_off": -4.0, "digit": -1.11},
     **{"lines": -1.29, "wordy": -2.68, "small": -0.76, "function": -1.14, "bias": -1.77},
 }
 """Per unit of the form of that name; "bias" is the constant."""
@@ -219,6 +226,7 @@ def form(text: str) -> dict[str, float]:
         "own": of.own > 0,
         "opens_own": of.opens & OWN > 0,
         "asks": has_question(text),
+        "one_off": bool(_ONE_OFF.match(plain)) and not (_LASTING_PHRASE.search(plain) or _WHEN_YOU.search(plain)),
         "digit": bool(re.search(r"\d", text)),
         "lines": "\n" in text,
     }
