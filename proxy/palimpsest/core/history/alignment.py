@@ -170,8 +170,9 @@ def closest(
             is_named,
             -sum(head.conversation not in owners for owners in called.values()),  # calls that others were given
             _own_answers(head, kept),
+            retraced[head.conversation],  # before what clients and people say behind any summary, such as "continue"
+            -sum(index < 0 and one.role == "assistant" for index, one in zip(kept, history, strict=True)),
             _goes_back(head, kept),
-            retraced[head.conversation],  # before what people say behind any summary, such as "continue"
             matched > 0,
             head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
             (matched - len(head.fulls), 0) if matched else (echoed_at.get(head.conversation, 0), head.turn),
