@@ -143,7 +143,7 @@ def _service(given: argparse.Namespace) -> int:
 
 
 def manager_of(platform: str, environment: Mapping[str, str]) -> Manager:
-    """The service manager of this platform; `MemoryFault`: none that is known here."""
+    """The service manager of this platform; raises `MemoryFault`: none that is known here."""
     if platform == "linux":
         return Systemd(environment)
     if platform == "darwin":
@@ -242,7 +242,7 @@ def uninstall(manager: Manager) -> int:
 
 
 def _run(*words: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a command; `MemoryFault`: there is no such program."""
+    """Run a command; raises `MemoryFault`: there is no such program."""
     try:
         return subprocess.run(words, env=dict(environment), capture_output=True, text=True, check=False)
     except OSError as cause:

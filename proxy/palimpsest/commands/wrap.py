@@ -118,7 +118,11 @@ def _project_in(environment: Mapping[str, str], listen: ListenPolicy) -> str:
 
 
 def check_server(policy: Policy, environment: Mapping[str, str]) -> None:
-    """Say so if the machine that keeps the memory is away; `PolicyError`: it does not keep memory for this key."""
+    """
+    Say so if the machine that keeps the memory is away.
+
+    Raises `PolicyError`: it does not keep memory for this key.
+    """
     from palimpsest.remote.courier import Away, Denied
     from palimpsest.remote.link import tenant_at
 

@@ -122,8 +122,8 @@ def refuse_server(policy: Policy, command: str) -> None:
 
 def quiet_policy(given: argparse.Namespace) -> Policy:
     """The policy of a command that prints on the terminal: only warnings and errors are logged."""
-    policy = policy_of(given)
-    from palimpsest.telemetry import logs  # a third of the start of a command that logs nothing
+    from palimpsest.telemetry import logs  # late: a third of the start of a command that logs nothing
 
+    policy = policy_of(given)
     logs.configure(policy.log.model_copy(update={"level": "error"}))
     return policy

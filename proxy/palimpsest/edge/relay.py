@@ -46,7 +46,7 @@ class Relay:
             self._added = (*self._added, (REQUEST_HEADER, self._request))
 
     async def forward(self, answer: UpstreamAnswer) -> None:
-        """Send the whole answer to the client; `UpstreamUnreachable`: the upstream broke off."""
+        """Send the whole answer to the client; raises `UpstreamUnreachable`: the upstream broke off."""
         ending = Ending.COMPLETE if answer.status < FIRST_ERROR_STATUS else Ending.REFUSED
         self._begin(answer.status, answer.headers)
         await self._start(answer.status, [*answer.headers, *self._added])

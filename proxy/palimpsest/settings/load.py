@@ -172,7 +172,11 @@ def proxy_keys(policy: Policy, environment: Mapping[str, str]) -> dict[str, KeyP
 
 
 def admin_token(environment: Mapping[str, str]) -> str | None:
-    """The token of the proxy's own endpoints; None: not set. `PolicyError`: its file cannot be read or is empty."""
+    """
+    The token of the proxy's own endpoints; None: not set.
+
+    Raises `PolicyError`: its file cannot be read or is empty.
+    """
     if token := environment.get(TOKEN_ENV):
         return token
     if not (name := environment.get(TOKEN_FILE_ENV)):
@@ -220,7 +224,7 @@ def preset_or_file(file: Path) -> Path:
 
 
 def read_yaml(file: Path) -> Tree:
-    """Read a YAML mapping, empty from an empty file; `PolicyError`: it is none, or sets a key twice."""
+    """Read a YAML mapping, empty from an empty file; raises `PolicyError`: it is none, or sets a key twice."""
     try:
         tree = _parsed(file.read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as cause:

@@ -16,7 +16,7 @@ def seal(head: Json, *parts: bytes) -> bytes:
 
 
 def unseal(sealed: bytes) -> tuple[Json, bytes]:
-    """The head of an envelope, and the bytes behind it; `WireError`: it is none."""
+    """The head of an envelope, and the bytes behind it; raises `WireError`: it is none."""
     line, _, rest = sealed.partition(b"\n")
     try:
         head = orjson.loads(line)

@@ -13,7 +13,7 @@ MAX_BODY_BYTES = 32 * 1024 * 1024  # a larger request passes without memory: rea
 
 
 def read_object(body: bytes) -> Json:
-    """The JSON object that a body is; `WireError`: it is something else."""
+    """The JSON object that a body is; raises `WireError`: it is something else."""
     try:
         raw = loads(body)
     except ValueError as cause:

@@ -37,7 +37,7 @@ _TAG = re.compile(r"<([\w-]{1,64})(?![\w-])[^<>]{0,4096}>")  # a name is short, 
 
 
 def read_message(raw: Any) -> Message:
-    """Read one message, as in a chat request or with another wire's parts; `WireError`: it is none."""
+    """Read one message, as in a chat request or with another wire's parts; raises `WireError`: it is none."""
     if not isinstance(raw, dict) or not isinstance(raw.get("role"), str):
         raise WireError("reading a message: not an object with a role")
     said = _PartTexts()

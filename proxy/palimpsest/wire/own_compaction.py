@@ -51,7 +51,7 @@ class OwnItem:
 
 
 def items_of(body: bytes, wire: Wire) -> list[OwnItem]:
-    """The items of ours in a request, in their order; `WireError`: the body cannot be followed."""
+    """The items of ours in a request, in their order; raises `WireError`: the body cannot be followed."""
     try:
         text = body.decode()
         return [*_items(text, wire)] if may_hold(body) else []

@@ -35,7 +35,7 @@ def dumps(value: Any) -> str:
 
 def loads(data: bytes) -> Any:
     """
-    The value of a JSON text; `ValueError`: it is none.
+    The value of a JSON text; raises `ValueError`: it is none.
 
     Half a surrogate pair, which a program leaves that cuts an emoji in two, is replaced: nothing else is lost for it.
     """

@@ -56,7 +56,7 @@ def seconds(period: str) -> float:
 
 
 def age_seconds(text: str) -> float:
-    """The seconds of an age that somebody typed, such as 90d; `PolicyError`: it is none."""
+    """The seconds of an age that somebody typed, such as 90d; raises `PolicyError`: it is none."""
     if _AGE.fullmatch(text.strip()) is None:
         raise PolicyError("older_than: must be a number followed by m, h, d or w, such as 90d")
     return seconds(text.strip())

@@ -87,8 +87,7 @@ def alignments(history: Sequence[Message], prints: Sequence[Fingerprint], heads:
         if head.compactions >= explained.get(head.conversation, 0):
             kept = align(history, prints, head)
             aligned.append((head, kept))
-            is_whole = all(i >= 0 or one.role != "assistant" for i, one in zip(kept, history, strict=True))
-            if is_whole and _own_answers(head, kept):
+            if not _unexplained_answers(history, kept) and _own_answers(head, kept):
                 explained[head.conversation] = head.compactions
     return aligned
 
@@ -171,7 +170,7 @@ def closest(
             -sum(head.conversation not in owners for owners in called.values()),  # calls that others were given
             _own_answers(head, kept),
             retraced[head.conversation],  # before what clients and people say behind any summary, such as "continue"
-            -sum(index < 0 and one.role == "assistant" for index, one in zip(kept, history, strict=True)),
+            -_unexplained_answers(history, kept),
             _goes_back(head, kept),
             matched > 0,
             head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
@@ -201,8 +200,13 @@ def nearest(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Head | N
 
 
 def _own_answers(head: Head, kept: Sequence[int]) -> int:
-    """How many answers that passed here are there; a client's own may stand behind each of its summaries."""
+    """How many answers that passed here the history holds; a client's own may stand behind each of its summaries."""
     return sum(index >= 0 and head.flags[index] & HeadFlag.OURS > 0 for index in kept)
+
+
+def _unexplained_answers(history: Sequence[Message], kept: Sequence[int]) -> int:
+    """How many answers in the history the head does not hold."""
+    return sum(index < 0 and message.role == "assistant" for index, message in zip(kept, history, strict=True))
 
 
 def _goes_back(head: Head, kept: Sequence[int]) -> bool:

@@ -65,7 +65,11 @@ class Batches:
         self._holding = asyncio.Lock()
 
     async def transact(self, work: Callable[[Transaction], T], tenant: str = "") -> T:
-        """Write one batch, of this tenant's rows alone, then rest; `MemoryFault`: also if another process took over."""
+        """
+        Write one batch, of this tenant's rows alone, then rest.
+
+        Raises `MemoryFault`: also if another process took over.
+        """
         if not await self.hold():
             raise MemoryFault("consolidating: another process has taken over")
         result = await self._database.transact(work, (lambda _ask: (tenant,)) if tenant else None)

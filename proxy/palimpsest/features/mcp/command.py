@@ -41,7 +41,11 @@ def _mcp(given: argparse.Namespace) -> int:
 
 
 def headers(given: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
-    """The headers that tell the proxy who asks; `PolicyError`: the variable that should hold the key is not set."""
+    """
+    The headers that tell the proxy who asks.
+
+    Raises `PolicyError`: the variable that should hold the key is not set.
+    """
     names = (given.key_env,) if given.key_env else KEY_VARIABLES
     key = next((environment[name] for name in names if environment.get(name)), "")
     if given.key_env and not key:

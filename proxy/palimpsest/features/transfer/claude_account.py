@@ -29,7 +29,7 @@ def is_conversation(value: Any) -> bool:
 
 
 def tree_of(value: Json) -> Tree:
-    """Read one conversation; `WireError`: it has no id, or a message is none."""
+    """Read one conversation; raises `WireError`: it has no id, or a message is none."""
     id = text_of(value.get("uuid"))
     if not id:
         raise WireError("a conversation without a uuid")

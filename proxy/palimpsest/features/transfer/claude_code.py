@@ -40,7 +40,7 @@ class Session:
         self._line_of: dict[str, str] = {}  # lines that are part of another
 
     def take(self, value: Any) -> None:
-        """Take the next line of the file; `WireError`: it is none that this program writes."""
+        """Take the next line of the file; raises `WireError`: it is none that this program writes."""
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
             raise WireError("not a line of a session")
         uuid = text_of(value.get("uuid"))

@@ -48,7 +48,7 @@ class Session:
         self._resets = False
 
     def take(self, value: Any) -> None:
-        """Take the next line of the file; `WireError`: it is none that this program writes."""
+        """Take the next line of the file; raises `WireError`: it is none that this program writes."""
         if not isinstance(value, dict):
             raise WireError("not a line of a session")
         kind, at = value.get("type"), seconds(value.get("timestamp"))

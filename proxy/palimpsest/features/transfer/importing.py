@@ -268,8 +268,9 @@ class Importing:
     def _new_message(self, message: PortableMessage, key: bytes) -> NewMessage:
         read = read_message(message.raw)
         aside = HeadFlag.ASIDE * is_unspoken(read, Asides())
-        summary = HeadFlag.SUMMARY | HeadFlag.TYPED * bool(typed_behind(read, Asides()))
-        flags = flags_of(read) | summary * message.is_summary | aside
+        flags = flags_of(read) | aside
+        if message.is_summary:
+            flags |= HeadFlag.SUMMARY | HeadFlag.TYPED * bool(typed_behind(read, Asides()))
         return NewMessage(read, fingerprint_of(read, key), message.position, flags)
 
     def _clean(self, text: str) -> str:

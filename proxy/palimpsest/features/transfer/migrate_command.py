@@ -68,7 +68,7 @@ async def _run(policy: Policy, source: str, target: str, report: Callable[[str, 
 
 
 def _secret_of(policy: Policy, source: str) -> bytes:
-    """The secret that the source must have been written with; `PolicyError`: there is no such source."""
+    """The secret that the source must have been written with; raises `PolicyError`: there is no such source."""
     from palimpsest.domain.errors import PolicyError
     from palimpsest.store.operation.secret import load_secret
 
@@ -78,7 +78,7 @@ def _secret_of(policy: Policy, source: str) -> bytes:
 
 
 def _hand_on(secret: bytes, source: str, target: str) -> None:
-    """Put the secret into a folder that is the target; `PolicyError`: another one is there."""
+    """Put the secret into a folder that is the target; raises `PolicyError`: another one is there."""
     from palimpsest.domain.errors import PolicyError
     from palimpsest.store.data_dir import make_folder
     from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, keep_secret, load_secret

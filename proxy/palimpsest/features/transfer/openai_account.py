@@ -27,7 +27,7 @@ def is_conversation(value: Any) -> bool:
 
 
 def tree_of(value: Json) -> Tree:
-    """Read one conversation; `WireError`: it has no id."""
+    """Read one conversation; raises `WireError`: it has no id."""
     id = text_of(value.get("conversation_id")) or text_of(value.get("id"))
     if not id:
         raise WireError("a conversation without an id")

@@ -203,7 +203,8 @@ class Forgetting:
         vacuum = partial(self._vacuum_if_small, files)
         is_emptied = True
         for clean in (self._merge, partial(self._database.transact, optimise), vacuum, vacuum):
-            await clean()  # who has read on for so long reads on: it is not waited for four times
+            await clean()
+            # whoever has read on through all attempts is not waited for again
             is_emptied = await files.truncate_log(TRUNCATE_ATTEMPTS if is_emptied else 1)
             left = await self._look(files.path, wanted)
             if left.is_clean and is_emptied:

@@ -15,7 +15,7 @@ from palimpsest.store.search.derived import Derived
 
 
 async def check(path: Path, report: Callable[[str], None] = lambda doing: None) -> Examination:
-    """Examine an existing database; see `examination`. `MemoryFault`: it cannot be read at all."""
+    """Examine an existing database; see `examination`. Raises `MemoryFault`: it cannot be read at all."""
     database = Database(path)
     try:
         await database.open()

@@ -80,8 +80,8 @@ def told_of_known_things(
     ask: Ask, scope: Scope, texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches
 ) -> Rows:
     """
-    The user's statements about what a request speaks of as known: the nearest to the request of each thing, of what
-    least was told first.
+    The user's statements about what a request speaks of as known: the nearest one of each thing, then the next of each.
+    The thing of which least was told comes first.
     """
     known = known_things(asked.text)
     things = [*known, *possible_names(asked.text)]

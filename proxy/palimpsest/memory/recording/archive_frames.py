@@ -104,7 +104,7 @@ def without_turn(item: AnswerItem) -> AnswerFrame:
 
 
 def pack(value: object) -> bytes:
-    """A value as one frame; `RecursionError`: something else than a client's message is nested too deep."""
+    """A value as one frame; raises `RecursionError`: something else than a client's message is nested too deep."""
     try:
         return _frame(value, _BY_FIELDS)
     except RecursionError:

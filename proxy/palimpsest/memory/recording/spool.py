@@ -66,7 +66,11 @@ class Spool:
         return True
 
     def take(self) -> Item | None:
-        """Remove and return the first item, or None; `OSError`: the file cannot be read, and its items are given up."""
+        """
+        Remove and return the first item, or None.
+
+        Raises `OSError`: the file cannot be read, and its items are given up.
+        """
         if not self._items:
             return None
         assert self._file is not None

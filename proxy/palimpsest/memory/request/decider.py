@@ -95,7 +95,7 @@ class Decider:
     async def _answer(self, lookup: Lookup, deadline: float, was_forwarded: bool) -> object:
         """
         What a look-up found. What a request continues is of use even if it was forwarded: it is archived there.
-        `TimeoutError, MemoryFault`: it was not found out.
+        Raises `TimeoutError`, `MemoryFault`: it was not found out.
         """
         if isinstance(lookup, Continuation) and (head := self.journal.head_at_once(lookup)) is not None:
             return head

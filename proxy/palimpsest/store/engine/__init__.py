@@ -167,7 +167,7 @@ class Engine(Protocol):
     async def follow_file(self) -> None:
         """
         Open it anew where that has failed, or its files were replaced since, as whoever writes does by itself.
-        `MemoryFault, PolicyError`: it cannot be used now.
+        Raises `MemoryFault`, `PolicyError`: it cannot be used now.
         """
 
     async def read(self, sql: str, args: Sequence[Any] = (), tenant: str = "") -> list[Row]:

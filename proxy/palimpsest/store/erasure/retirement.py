@@ -47,7 +47,7 @@ class Retirement:
 
 
 def begin(transaction: Transaction, key: str, tenant: int, at: float, until: float) -> int:
-    """Insert a retirement, and return its row. `tenant`: 0: of several."""
+    """Insert a retirement, and return its row. `tenant`: 0 where it is of several."""
     transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])  # every worker empties its caches
     transaction.write("INSERT INTO retirement(key, tenant, at, until) VALUES (?, ?, ?, ?)", [(key, tenant, at, until)])
     return int(transaction.read("SELECT id FROM retirement WHERE key = ?", (key,))[0][0])

@@ -109,7 +109,7 @@ class OtelTracer:
 
 
 def opened(environment: Mapping[str, str]) -> OtelTracer:
-    """A tracer as OpenTelemetry's variables ask for it; `ImportError`: the exporter is not installed."""
+    """A tracer as OpenTelemetry's variables ask for it; raises `ImportError`: the exporter is not installed."""
     names_itself = "OTEL_SERVICE_NAME" in environment or "service.name=" in environment.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
     )

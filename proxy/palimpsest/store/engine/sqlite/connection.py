@@ -57,7 +57,7 @@ class Connection(aiosqlite.Connection):
         return await self.begin(work)
 
     def begin(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
-        """The same without waiting; `work` is in the thread's line. `sqlite3.ProgrammingError`: it is closed."""
+        """The same without waiting; `work` is in the thread's line. Raises `sqlite3.ProgrammingError`: it is closed."""
         if not self._running or self._connection is None:
             raise sqlite3.ProgrammingError("the connection is closed")
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -86,7 +86,7 @@ class NearReader:
     """
 
     def __init__(self, path: Path) -> None:
-        """Call it on a thread: it reads the schema. `sqlite3.Error`: it cannot be opened."""
+        """Call it on a thread: it reads the schema. Raises `sqlite3.Error`: it cannot be opened."""
         self._connection = _connect(path, busy_ms=0, is_of_one_thread=False)
         self._rests_until = 0.0  # by `monotonic`
         for statement in ("PRAGMA query_only = ON", "SELECT count(*) FROM sqlite_master"):

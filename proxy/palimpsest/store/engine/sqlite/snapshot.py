@@ -71,8 +71,9 @@ def orphans_of(ask: Ask) -> tuple[int, str]:
 
 def known_version(ask: Ask, doing: str) -> int:
     """
-    Return the version of a database; raises where it is not ours, or not `VERSION`. `MemoryFault`: it is another
-    program's, or of another version; it begins with `doing`.
+    The version of a database.
+
+    Raises `MemoryFault`: it is another program's, or not of `VERSION`; it begins with `doing`.
     """
     ((application,),) = ask("PRAGMA application_id")
     ((version,),) = ask("PRAGMA user_version")
