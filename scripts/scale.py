@@ -38,7 +38,7 @@ from tests.remembered import DIMENSIONS, WordEmbedder
 from tests.servers import ADMIN, Server, running_server
 from tests.talking import Talk, assistant, heard, newest, record, user
 
-TENANTS, SMALL_TURNS, LARGE_TURNS = 20, 40, 800  # of these tenants the last is large
+TENANTS, SMALL_TURNS, LARGE_TURNS = 20, 40, 800  # of these tenants the last is large; the turns of each are an option
 TURNS = 20  # of a conversation
 SEGMENT = 1 << 14  # ids move by so many, so that lists of passages keep their segments
 TRIES = 100
@@ -134,10 +134,12 @@ def told(text: str) -> None:
     sys.stdout.flush()
 
 
-async def grow(server: Server, url: str, archive: Archive, copies: int, texts: Callable[[], str]) -> None:
-    """Write the first tenants, and copy them."""
+async def grow(
+    server: Server, url: str, archive: Archive, copies: int, turns: Sequence[int], texts: Callable[[], str]
+) -> None:
+    """Write the first tenants, and copy them. `turns`: of a small one, and of the large one."""
     for number in range(TENANTS):
-        await say(archive, f"t-{number}", LARGE_TURNS if number == TENANTS - 1 else SMALL_TURNS, texts)
+        await say(archive, f"t-{number}", turns[number == TENANTS - 1], texts)
     await index(archive)
     ((last,),) = server.rows(url, "SELECT max(last_value) FROM pg_sequences")
     by = (int(last) // SEGMENT + 1) * SEGMENT
@@ -147,11 +149,13 @@ async def grow(server: Server, url: str, archive: Archive, copies: int, texts: C
     server.psql("VACUUM ANALYZE", url.rpartition("/")[2], user=ADMIN)
 
 
-async def large(server: Server, copies: int, texts: Callable[[], str], questions: Sequence[str]) -> None:
+async def large(
+    server: Server, copies: int, sizes: Sequence[int], texts: Callable[[], str], questions: Sequence[str]
+) -> None:
     url = server.new_database()
     async with archived(url) as archive:
         began = time.monotonic()
-        await grow(server, url, archive, copies, texts)
+        await grow(server, url, archive, copies, sizes, texts)
         ((turns, tenants, size),) = server.rows(
             url,
             "SELECT (SELECT count(*) FROM turn), (SELECT count(*) FROM tenant), pg_database_size(current_database())",
@@ -252,6 +256,14 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="conversations whose text is archived")
     one = parser.add_mutually_exclusive_group(required=True)
     one.add_argument("--copies", type=int, metavar="N", help="copies of 20 tenants on PostgreSQL")
+    parser.add_argument(
+        "--turns",
+        type=int,
+        nargs=2,
+        metavar="N",
+        default=(SMALL_TURNS, LARGE_TURNS),
+        help="of a small and of the large tenant that --copies copies, default 40 800",
+    )
     one.add_argument("--cold", type=int, nargs="+", metavar="N", help="passages of scopes read first, on both engines")
     one.add_argument("--migrate", type=int, metavar="N", help="turns to the server, and back")
     arguments = parser.parse_args()
@@ -266,7 +278,7 @@ def main() -> None:
             others = partial(processor_seconds, server.processes()[0])
             asyncio.run(cold(server.new_database(), arguments.cold, lambda: next(texts), others))
         else:
-            asyncio.run(large(server, arguments.copies, lambda: next(texts), questions))
+            asyncio.run(large(server, arguments.copies, arguments.turns, lambda: next(texts), questions))
 
 
 if __name__ == "__main__":
