@@ -938,6 +938,18 @@ async def test_with_a_statement_comes_what_the_user_said_later_about_the_same_th
     assert update.probability == statement.probability and update.signals["update"][1] > 0
 
 
+@pytest.mark.parametrize("how", ["quoted by a visible text", "told by an earlier block"])
+async def test_an_update_comes_with_what_it_updates_though_it_was_told_before(
+    recall: Recall, past: Past, how: str
+) -> None:
+    said = await past.say(PORT, "Good.", *TALK, MOVED, "Good.", *(f"The weather is {n}." for n in range(30)))
+    await past.index()
+    await past.mark_users()
+    seen = {"seen": (f"decided: {MOVED}",)} if how.startswith("quoted") else {"excluded": {said[2 + len(TALK)]}}
+    recalled = await recall.recall(ask("On which machine is the Postgres database?", frozenset(said), **seen), 10)
+    assert texts(recalled)[:2] == [PORT, MOVED]
+
+
 async def test_with_an_answer_comes_what_the_user_said_since_then_about_the_same_thing(
     recall: Recall, past: Past
 ) -> None:

@@ -54,7 +54,7 @@ from palimpsest.memory.recall import eligibility
 from palimpsest.memory.recall.fresh_passages import AT_ONCE, EmbedAside, FreshPassages
 from palimpsest.memory.recall.lost_work import account_of, covering_passages, typed_passages, uncleared, worthwhile
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
-from palimpsest.memory.recall.updates import texts_of, told_of_known_things, with_related
+from palimpsest.memory.recall.updates import UPDATE, texts_of, told_of_known_things, with_related
 from palimpsest.memory.timeouts import await_for
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask, Engine, ask_ahead
@@ -325,12 +325,13 @@ class Recall:
         if judged is None:
             reason = "no passage is similar, and none has a word of the question"
         reason += "; what was lost is little, and comes" if len(whole) else ""
+        told = eligibility.among(table.occurrences, query.excluded)
         if once is None or judged is None or helps < query.least_help:
             known = told_of_known_things(ask, scope, texts, table, eligible, asked)
             if len(known):
                 reason += "; what the user told of a thing that the request speaks of as known comes"
-                told = with_related(ask, scope, texts, table, _unranked(known, "known"), eligible, asked)
-                certain = _prepend(certain, told)
+                known_too = with_related(ask, scope, texts, table, _unranked(known, "known"), eligible, told, asked)
+                certain = _prepend(certain, known_too)
             return reason, certain if len(certain.rows) else None, helps
         passages, boosted = judged.passages, self._boosted(ask, scope, table, asked, vectors)
         if boosted is not None:  # keys choose among passages; whether any help at all is said by their own texts
@@ -346,7 +347,7 @@ class Recall:
         if boosted is not None and (keys := self._keys()) is not None:
             keys.note(boosted[1], best.rows)
         texts.of(table.ids[np.concatenate([certain.rows, best.rows])].tolist())  # all that are going to be asked for
-        best = with_related(ask, scope, texts, table, best, eligible, asked)
+        best = with_related(ask, scope, texts, table, best, eligible, told, asked)
         return reason, _prepend(certain, best), judged.helps
 
     def _ranked(
@@ -423,13 +424,20 @@ def _candidates(texts: PassageTexts, table: PassageTable, best: RankedRows) -> t
 
 
 def _unseen(found: Iterable[Candidate], seen: Sequence[str]) -> tuple[Candidate, ...]:
-    """The candidates that no visible text quotes whole, as summaries do; wishes hold in their user's words alone."""
+    """
+    The candidates that no visible text quotes whole, as summaries do, and updates: without its own, an older statement
+    would stand as what was said last. Wishes hold in their user's words alone.
+    """
     visible = "\n".join(seen)
-    return tuple(
-        one
-        for one in found
-        if len(one.memory.text) < QUOTED_CHARS or WISHES in one.memory.tags or one.memory.text not in visible
-    )
+    kept: list[Candidate] = []
+    has_statement = False  # which the next ones update
+    for one in found:
+        is_update = one.signals.get(UPDATE, (0, 0.0))[1] > 0
+        is_new = len(one.memory.text) < QUOTED_CHARS or WISHES in one.memory.tags or one.memory.text not in visible
+        has_statement = has_statement if is_update else is_new
+        if is_new or (is_update and has_statement):
+            kept.append(one)
+    return tuple(kept)
 
 
 def _memories(texts: PassageTexts, follows: Mapping[int, int]) -> dict[int, Memory]:

@@ -29,13 +29,15 @@ def with_related(
     table: PassageTable,
     best: RankedRows,
     eligible: Bools,
+    told: Bools,
     asked: QueryMatches,
 ) -> RankedRows:
     """
     A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
     probable: the newest update, and what shares a rare name with it. Behind an answer stands the message in which its
     user rejected it, behind a brief one what it answers, behind a task what came of it, and behind all what the user
-    said next.
+    said next. What was updated by one of the `shown` rows, which the model sees, is left out: beside the question it
+    would stand as what was said last.
     """
     stated = texts_of(texts, table, updates.statements(table, best))
     said = {row: query_terms(text) for row, text in stated.items()}
@@ -44,7 +46,7 @@ def with_related(
         row: {term: term_weight(len(holding), len(table)) for term, holding in one.rows.items()}
         for row, one in found.items()
     }
-    later = {row: updates.later_statements(table, row, found[row].rows, weighed[row], eligible) for row in said}
+    later = {row: updates.later_statements(table, row, found[row].rows, weighed[row], eligible | told) for row in said}
     named = {row: _names_not_asked_for(text, asked) for row, text in stated.items()}
     others = {row: updates.namesakes(table, row, found[row].rows, named[row], eligible, asked) for row in said}
     first = best.rows[: updates.STATEMENTS]
