@@ -189,5 +189,5 @@ def test_a_report_without_name_value_or_state_tells_nothing_that_lasts(text: str
 
 
 def test_an_order_for_the_next_step_names_nothing() -> None:
-    assert all(map(is_order, ("ok. run the tests", "commit this", "fix it and run the tests")))
-    assert not any(map(is_order, ("deploy to eu-west-1 please", "tests are run with `make test-fast`", "Where is it?")))
+    assert all(map(is_order, ("ok. run the tests", "commit this", "fix it and run the tests", "open the PR")))
+    assert not any(map(is_order, ("deploy to eu-west-1 please", "tests are run with `make test-fast`", "Where is it?", "open the window")))

@@ -1039,12 +1039,12 @@ async def test_of_requests_of_one_template_only_those_come_that_share_more_than_
     assert texts(await recall.recall(ask("Proofread this sentence: My uncle sings.", lost), 10)) == []
 
 
-async def test_to_an_order_come_no_orders_and_mere_reports_of_another_conversation_but_what_lasts(
-    recall: Recall, past: Past
+@pytest.mark.parametrize("conversation", ["c-1", "c-2"])
+async def test_to_an_order_come_no_orders_and_mere_reports_but_what_lasts(
+    recall: Recall, past: Past, conversation: str
 ) -> None:
     order, report, target = "run the deploy again", "Deploy passes.", "Deploy target is eu-west-1"
-    await past.say(order, report, "And where?", target, *TALK, conversation="c-2")
-    await past.say("hello", "Hi.", conversation="c-1")
+    await past.say(order, report, "And where?", target, *TALK, conversation=conversation)
     await past.index()
     await past.mark_users()
     found = texts(await recall.recall(ask("ok. run the deploy", reach=Reach.TENANT), 10))

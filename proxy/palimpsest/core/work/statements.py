@@ -63,7 +63,8 @@ _BINDS = re.compile(  # words of what is to hold, more than of what is to be don
 BRIEF_WORDS = 10
 _ORDER = re.compile(
     r"(?i)(?:(?:ok(?:ay)?|yes|good|great|thanks|now|and|then|please|next)\b[ ,.:;!]*)*(?:run|rerun|test|build|commit"
-    r"|push|merge|rebase|deploy|release|ship|fix|format|lint|try|continue|proceed|go on|start|restart|undo|revert)\b"
+    r"|push|merge|rebase|deploy|release|ship|fix|format|lint|try|continue|proceed|go on|start|restart|undo|revert"
+    r"|check|compare|apply|install|publish|tag|(?:open|create|make) (?:a|the) (?:pr|pull request|mr|release))\b"
 )
 _LASTS = re.compile(r"(?i)\b(?:is|are|has|have|uses?|lives?|needs?|must)\b|[=:]|n['\u2019]t\b")
 _HASH = re.compile(r"\b[0-9a-f]{7,40}\b")

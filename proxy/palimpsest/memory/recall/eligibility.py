@@ -137,10 +137,10 @@ def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, 
 
 
 def without_orders(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
-    """For an order ("ok. run the tests"), the eligible passages without the same and mere reports of elsewhere."""
+    """For an order ("ok. run the tests"), the eligible passages without the same order and mere reports ("Pushed.")."""
     if not is_order(asked.text):
         return eligible
-    brief = eligible & ~table.wishes & (table.conversations != asked.own) & (table.lengths <= ORDER_CHARS)
+    brief = eligible & ~table.wishes & (table.lengths <= ORDER_CHARS)
     read = texts_of(texts, table, np.flatnonzero(brief)[-MOST_OF_TEMPLATE:]).items()
     is_empty = [repeats_order(text, asked.text) if table.users[row] else tells_nothing(text) for row, text in read]
     kept = eligible.copy()
