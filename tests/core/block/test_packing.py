@@ -277,9 +277,15 @@ def judged(occurrence: int, text: str, probability: float) -> Candidate:
 
 def test_a_passage_that_is_less_probable_than_its_length_asks_is_left_out() -> None:
     budget = Budget(6000, 1000, least_worth=0.1)
-    packed, cut = pack([judged(1, "x" * 100, 0.14), judged(2, "y" * 100, 0.13)], budget, BlockKind.RECALL)
+    packed, cut = pack([judged(1, "x" * 150, 0.19), judged(2, "y" * 150, 0.18)], budget, BlockKind.RECALL)
     assert packed is not None and packed.occurrences == (1,)
-    assert cut == {2: "a probability of 0.130 is not worth its length"}
+    assert cut == {2: "a probability of 0.180 is not worth its length"}
+
+
+def test_a_brief_line_must_be_worth_as_much_as_one_for_which_the_frame_is_not_most_of_the_block() -> None:
+    budget = Budget(6000, 1000, least_worth=0.1)
+    assert pack([judged(1, "Pushed.", 0.15)], budget, BlockKind.RECALL)[0] is None
+    assert pack([judged(1, "Pushed.", 0.16)], budget, BlockKind.RECALL)[0] is not None
 
 
 def test_of_a_long_passage_that_is_not_worth_all_its_room_a_stretch_is_told() -> None:
