@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scripts.endure.__main__ import main as endure
+from scripts.endure.server import Relay
 from tests.running import ROOT
 
 pytestmark = pytest.mark.slow
@@ -52,3 +55,13 @@ def test_nothing_is_lost_and_nothing_fails_without_the_embedding_model(
 )
 def test_nothing_is_lost_whichever_process_is_killed(words: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert endure(words.split()) == 0, capfd.readouterr()
+
+
+def test_the_network_before_the_server_closes_what_still_goes_through_it_when_it_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door, Relay(door.getsockname()[1]).running() as network:
+        with door, socket.create_connection(("127.0.0.1", network.port)) as client:
+            accepted, _ = door.accept()
+            client.sendall(b"x")
+            assert accepted.recv(1) == b"x"
+    accepted.close()
+    gc.collect()  # a socket that it left open is an error here

@@ -85,8 +85,9 @@ class Relay:
         async with await asyncio.start_server(self._accept, "127.0.0.1", self.port):
             up.set()
             await self._over.wait()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
+            self._reset()
+            self._flows.set()
+            await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._is_cut:
@@ -98,6 +99,8 @@ class Relay:
             writer.transport.abort()
             return
         self._open |= {writer, back}
+        if self._is_cut:  # since
+            self._reset()
         await asyncio.gather(self._pass(reader, back), self._pass(onward, writer))
         self._open -= {writer, back}
 
