@@ -43,7 +43,8 @@ class Server:
     def new_database(self, template: str = "template0") -> str:
         """The URL of a new database."""
         name = f"test_{next(self.numbers)}"
-        self.psql(f"CREATE DATABASE {name} TEMPLATE {template}")
+        # by its files, not through the log: half the work for hundreds of small ones
+        self.psql(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         return self.url(name)
 
     def drop(self, url: str) -> None:

@@ -29,6 +29,7 @@ def test_what_is_written_reads_back_equal(value: Any) -> None:
     assert orjson.loads(dumps(value)) == value
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("depth", [253, 300, 1000, 20_000])
 def test_any_depth_is_written(depth: int) -> None:
     written = dumps(nested(depth))

@@ -29,6 +29,7 @@ class OpenCode(Program):
 
     def env(self) -> Mapping[str, str]:
         return {
+            "BUN_JSC_useConcurrentJIT": "0",  # a run ends before what that compiles has paid
             "OPENAI_API_KEY": self.key,
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",

@@ -284,6 +284,7 @@ def test_person_who_asks_for_a_summary_in_the_conversation_is_no_side_request(cl
     assert verdict.role is Role.MAIN and verdict.event == "append"
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("words", PEOPLE_ASK)
 def test_person_may_open_a_conversation_with_such_a_question(words: str):
     assert Client(Core(), [system(CODER)]).ask(words).role is Role.MAIN

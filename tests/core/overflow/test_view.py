@@ -79,6 +79,7 @@ class Recalling(Journal):
         return Recalled((Candidate(memory, 1.0),), True, "found")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("finds", [True, False])
 def test_blocks_stay_until_a_cut_brings_something_in_their_place(core: Core, finds: bool) -> None:
     core.journal = Recalling()
@@ -119,6 +120,7 @@ def test_edited_question_keeps_the_cut(core: Core) -> None:
     assert after.view.omission.drops == before.view.omission.drops
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("asked", [4, 8, 12, 20])
 def test_edit_above_a_cut_makes_it_anew_where_it_would_leave_too_little(core: Core, asked: int) -> None:
     client = grown(core)

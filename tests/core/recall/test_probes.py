@@ -86,6 +86,7 @@ def test_a_question_is_in_the_language_of_its_statement() -> None:
     assert made is not None and made.question.startswith("Was hatte ich")
 
 
+@pytest.mark.repeats
 def test_all_places_of_a_long_text_may_be_asked_for_at_the_cost_of_one_piece() -> None:
     lines = [f"The account of the customer in row {number} was closed in the audit." for number in range(4000)]
     text = "\n".join(lines)

@@ -159,6 +159,7 @@ def talk_with(other: int, names_speakers: bool) -> tuple[Tables, float]:
     return tables_for(on, question, ranked), relevance(on, question, ranked).helps
 
 
+@pytest.mark.repeats
 def test_a_talk_is_not_judged_more_strictly_because_it_is_long() -> None:
     assert talk_with(1500, True)[1] == pytest.approx(talk_with(0, True)[1], abs=0.15)
 
@@ -212,6 +213,7 @@ def words_of(texts: tuple[str, ...]) -> list[frozenset[str]]:
     return [frozenset(terms(text)) for text in texts]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize(
     ("text", "nearest"),

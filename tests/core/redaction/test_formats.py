@@ -26,6 +26,7 @@ def secret_of(form: Format) -> str:
 AROUND = ("{}", "it is {} there.", "a\n{}\nb", '{{"a": "x\\n{}\\n"}}', "a,{};b", "({})", "x%3D{}&")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("form", long_formats(), ids=NAMES)
 def test_each_format_is_found_wherever_it_stands(form: Format) -> None:
     for around in AROUND:

@@ -88,6 +88,7 @@ def test_a_command_that_failed_may_not_have_run_what_stands_behind_another_progr
     assert [name for name, _ in removals(command, is_failure=True)] == removed
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("sign", ["\n", "\r\n", " <<a b <<", "(", "&&", "cd a;"])
 def test_how_long_a_command_is_read_grows_with_its_length(sign: str) -> None:
     assert exponent(lambda text: [*removals(text)], repeated(sign, "rm a.py "), 4_000, 16_000) < 1.6  # 2 is quadratic
