@@ -58,10 +58,13 @@ def test_nothing_is_lost_whichever_process_is_killed(words: str, capfd: pytest.C
 
 
 def test_the_network_before_the_server_closes_what_still_goes_through_it_when_it_ends() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as door, Relay(door.getsockname()[1]).running() as network:
-        with door, socket.create_connection(("127.0.0.1", network.port)) as client:
-            accepted, _ = door.accept()
-            client.sendall(b"x")
-            assert accepted.recv(1) == b"x"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as door,
+        Relay(door.getsockname()[1]).running() as network,
+        socket.create_connection(("127.0.0.1", network.port)) as client,
+    ):
+        accepted, _ = door.accept()
+        client.sendall(b"x")
+        assert accepted.recv(1) == b"x"
     accepted.close()
     gc.collect()  # a socket that it left open is an error here

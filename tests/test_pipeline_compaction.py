@@ -361,7 +361,7 @@ def lacking(upstream: ScriptedUpstream, refusal: int = 0) -> None:
 
 
 @pytest.fixture
-def forwarding(words_only: None, own_proxy: Proxy, upstream: ScriptedUpstream) -> Iterator[Proxy]:
+def forwarding(own_proxy: Proxy, upstream: ScriptedUpstream) -> Iterator[Proxy]:
     """By default a compaction is the upstream's."""
     yield own_proxy.start()
     upstream.has_compactions = True

@@ -13,7 +13,7 @@ from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import Conversation, Proxy, as_headers, free_port, request, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("words_only")]
 
 
 def logged(proxy: Proxy) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def test_a_line_says_what_memory_made_of_a_request(tmp_path: Path, upstream: Scr
         assert 0 <= line["memory_ms"] <= line["first_byte_ms"] <= line["total_ms"]
         for shelf in range(3):
             talk.say(f"Then we went through shelf {shelf} and wrote down every single title on it.")
-        proxy.settle()
+        proxy.settle(vectors=False)
         talk.keep_last(2)
         answered = talk.ask("What is the number of the archive room?")
         line = next_line(proxy, 4)

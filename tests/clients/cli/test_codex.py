@@ -20,7 +20,7 @@ from tests.clients.cli.codex import COMPACT_AT_TOKENS, Codex, CodexBuiltIn, Code
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
 from tests.running import PATIENT, ROOT, Proxy, free_port, memory_in, own_texts, rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("words_only")]
 
 NOTES = "The staging cluster has four nodes, and Ada has the keys."
 
@@ -144,7 +144,7 @@ def test_codex_goes_on_through_many_compactions_that_the_proxy_answers(
             assert answer in codex.say(said)
         for number in range(compactions - 1):
             codex.say(f"More of the same, part {number}.")
-        proxy.settle()
+        proxy.settle(vectors=False)
         codex.say(QUESTION)
         seen = rows(proxy.data, "SELECT role, event FROM turn ORDER BY id")
     upstream.has_compactions = True
@@ -174,7 +174,7 @@ def test_codex_with_its_built_in_provider_has_memory_on_its_websocket(
             upstream.script = script
             for said, answer in TALK:
                 assert answer in codex.say(said)
-            proxy.settle()
+            proxy.settle(vectors=False)
             codex.say(QUESTION)
     finally:
         upstream.has_websockets = False

@@ -15,7 +15,7 @@ from tests.clients.cli.codex import CodexWithLogin
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
 from tests.running import Proxy, memory_in, own_texts, rows, upstream_on_a_thread
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("words_only")]
 
 BASE = "/backend-api/codex"
 
@@ -65,7 +65,7 @@ def test_a_session_with_its_compaction_goes_to_chatgpt_and_what_was_dropped_come
         chatgpt.script = script
         for said, answer in TALK:
             assert answer in codex.say(said)
-        proxy.settle()
+        proxy.settle(vectors=False)
         codex.say(QUESTION)
     assert upstream.received == []
     reached = [r for r in chatgpt.received if r.endpoint.endswith("/responses")]

@@ -16,7 +16,7 @@ from tests.clients.cli.program import Program
 from tests.clients.conftest import newest
 from tests.running import Conversation, Proxy, rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("words_only")]
 
 ORDER = "Delegate this, please: somebody should find out how large the cluster is."
 TASK = "Please count the nodes."
