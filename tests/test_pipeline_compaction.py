@@ -24,6 +24,8 @@ from tests.test_pipeline_responses import BOAT, FERRY, PATH, READ, Caller, fille
 TRIGGER = {"type": "compaction_trigger"}
 SECRET = "5e" * 32
 
+pytestmark = pytest.mark.usefixtures("words_only")  # those of one test alone; what several share has the model
+
 
 @pytest.fixture(scope="module")
 def answering(shared_upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
