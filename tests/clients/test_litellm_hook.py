@@ -10,9 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import litellm
 import pytest
-from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
 from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.clients.conftest import FACT, QUESTION, TALK, answers
@@ -34,9 +32,16 @@ def hook_at(url: str, key: str = "") -> Any:
 
 
 @pytest.fixture(autouse=True)
-async def left_clean() -> AsyncIterator[None]:
-    """LiteLLM without the connections and the callbacks of an earlier test, which it keeps in several lists."""
-    yield
+async def litellm() -> AsyncIterator[Any]:
+    """
+    LiteLLM without the connections and the callbacks of an earlier test, which it keeps in several lists.
+
+    It is imported here, as that takes two seconds, which each worker would spend for the file that one of them runs.
+    """
+    import litellm
+    from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
+
+    yield litellm
     await close_litellm_async_clients()
     litellm.in_memory_llm_clients_cache.flush_cache()
     gc.collect()  # an open connection would be another test's
@@ -58,7 +63,7 @@ def keyed(upstream: ScriptedUpstream, tmp_path: Path) -> Iterator[Proxy]:
         yield proxy
 
 
-async def complete(hook: Any, upstream: ScriptedUpstream, messages: list[Any], stream: bool) -> str:
+async def complete(litellm: Any, hook: Any, upstream: ScriptedUpstream, messages: list[Any], stream: bool) -> str:
     """What LiteLLM's proxy does with a request: the hook, the call with its callbacks, the answer."""
     given = {"model": "openai/gpt-4o", "messages": messages, "stream": stream}
     data = await hook.async_pre_call_hook(BY, None, given, "acompletion")
@@ -69,18 +74,20 @@ async def complete(hook: Any, upstream: ScriptedUpstream, messages: list[Any], s
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_what_the_application_dropped_comes_back(keyed: Proxy, upstream: ScriptedUpstream, stream: bool) -> None:
+async def test_what_the_application_dropped_comes_back(
+    litellm: Any, keyed: Proxy, upstream: ScriptedUpstream, stream: bool
+) -> None:
     hook = hook_at(keyed.url.removesuffix("/v1"), "acme-key")
     litellm.callbacks = [hook]
     messages: list[Any] = []
     for said, answer in TALK:
         messages.append({"role": "user", "content": said})
-        assert await complete(hook, upstream, messages, stream) == answer
+        assert await complete(litellm, hook, upstream, messages, stream) == answer
         messages.append({"role": "assistant", "content": answer})
         count = len(messages) // 2
         await asyncio.to_thread(until, lambda: _answers(keyed) == count, "the answer to be archived")  # noqa: B023
     await asyncio.to_thread(keyed.settle)
-    await complete(hook, upstream, [*messages[-WINDOW:], {"role": "user", "content": QUESTION}], stream)
+    await complete(litellm, hook, upstream, [*messages[-WINDOW:], {"role": "user", "content": QUESTION}], stream)
     reached = upstream.received[-1].json
     assert FACT in memory_in(reached)
     assert FACT not in own_texts(reached)

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 from palimpsest.evaluation.statistics import compare, gap_closed, mean
-from scipy import stats
 
 pytestmark = pytest.mark.slow
 
 
 def test_a_difference_comes_with_its_interval_its_p_and_its_size() -> None:
+    from scipy import stats  # a second that each worker would spend
+
     random = np.random.default_rng(1)
     b = random.random(200)
     a = b + random.normal(0.1, 0.2, 200)
