@@ -38,12 +38,13 @@ def exceeds(work: Work, text_of: TextOf, small: int, large: int, limit: float, q
     """
     Whether the exponent is above a limit; False where the large text is quick.
 
-    One run of each says that it is not: that of the small text would have to take thrice what it does to hide a square.
+    One run of the large text, the longest of all that is measured, takes no less than the least of several: where the
+    exponent by that is within the limit, it is.
     """
     longest = seconds(work, text_of(large), 1)
     if longest <= quick_seconds:
         return False
-    shortest = seconds(work, text_of(small), 1)
+    shortest = seconds(work, text_of(small))
     if math.log(longest / shortest) / math.log(large / small) <= limit:
         return False
     return exponent(work, text_of, small, large) > limit
