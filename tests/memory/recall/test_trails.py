@@ -209,7 +209,10 @@ async def test_what_nobody_said_was_not_archived(talk: Conversation) -> None:
     assert end_of(await talk.follow("the zebrafish broker listens on port 7431")) == "archived"
 
 
-async def test_what_a_block_quotes_was_said(talk: Conversation) -> None:
+@pytest.mark.parametrize(("sources", "blocks"), [("[{0}]", (6,)), ("[{0},0,{1}]", (6,)), ("[0,{0}]", ())])
+async def test_what_a_block_quotes_was_said_and_what_it_only_mentions_was_not(
+    talk: Conversation, sources: str, blocks: tuple[int, ...]
+) -> None:
     turn = await talk.turn()
     ((first,),) = await talk.archive.database.read("SELECT min(id) FROM occurrence")
     ((anchor,),) = await talk.archive.database.read("SELECT id FROM occurrence WHERE turn = ? LIMIT 1", (turn["turn"],))
@@ -218,13 +221,13 @@ async def test_what_a_block_quotes_was_said(talk: Conversation) -> None:
             (
                 "INSERT INTO block(occurrence, tenant, conversation, turn, kind, text, role, tokens, occurrences)"
                 " SELECT ?, tenant, conversation, id, 'recall', 'said', 'user', 9, ? FROM turn WHERE id = ?",
-                [(anchor, f"[{first}]", turn["turn"])],
+                [(anchor, sources.format(first, anchor), turn["turn"])],
             ),
         )
     )
     trace = await talk.follow("the metrics exporter listens on port 9417")
-    assert trace.blocks == (6,)
-    assert end_of(trace) is None
+    assert trace.blocks == blocks
+    assert (end_of(trace) is None) is bool(blocks)
 
 
 @pytest.mark.parametrize(

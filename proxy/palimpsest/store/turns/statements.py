@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 import orjson
 
@@ -92,7 +93,7 @@ def quoting_blocks(ask: Ask, turn: int, occurrence: int, standing: Sequence[int]
     return [
         number
         for anchor, quoted, number in ask(QUOTING, (turn,))
-        if anchor in carried and occurrence in orjson.loads(quoted)
+        if anchor in carried and occurrence in takewhile(bool, orjson.loads(quoted))  # behind a 0: only mentioned
     ]
 
 
