@@ -2,7 +2,7 @@
 
 import pytest
 from palimpsest.core.work.need import LostText
-from palimpsest.core.work.statements import binds, decisions, is_order, of_here, rejected, tells_nothing, values
+from palimpsest.core.work.statements import SENTENCE, binds, decisions, is_order, of_here, rejected, tells_nothing, values
 
 from tests.growing import exponent, repeated
 
@@ -186,6 +186,13 @@ def test_how_long_a_message_is_read_grows_with_its_length(fragment: str) -> None
 )
 def test_a_report_without_name_value_or_state_tells_nothing_that_lasts(text: str, brings_nothing: bool) -> None:
     assert tells_nothing(text) is brings_nothing
+
+
+def test_a_sentence_goes_on_behind_an_abbreviation() -> None:
+    assert SENTENCE.findall("Scope is the crate, e.g. core, and sign off. Done.") == [
+        "Scope is the crate, e.g. core, and sign off.",
+        " Done.",
+    ]
 
 
 def test_an_order_for_the_next_step_names_nothing() -> None:
