@@ -56,3 +56,9 @@ def test_an_aversion_may_be_one_of_anything_and_a_diet_is_one_of_food() -> None:
         assert concerns_food(aversion) and not concerns_food(aversion, dislikes=False)
     for diet in ("She hates meat, she is vegan.", "He doesn't eat nuts."):
         assert concerns_food(diet, dislikes=False)
+
+
+def test_what_a_doctor_or_a_physio_forbids_is_a_precaution_without_my() -> None:
+    for text in ("physio says no running for 4 weeks", "dentist said only soft food today"):
+        assert is_precaution(text) and concerns_health(text)
+    assert not is_precaution("The doctor says hello.")

@@ -2,7 +2,16 @@
 
 import pytest
 from palimpsest.core.work.need import LostText
-from palimpsest.core.work.statements import SENTENCE, binds, decisions, is_order, of_here, rejected, tells_nothing, values
+from palimpsest.core.work.statements import (
+    SENTENCE,
+    binds,
+    decisions,
+    is_order,
+    of_here,
+    rejected,
+    tells_nothing,
+    values,
+)
 
 from tests.growing import exponent, repeated
 
@@ -197,4 +206,9 @@ def test_a_sentence_goes_on_behind_an_abbreviation() -> None:
 
 def test_an_order_for_the_next_step_names_nothing() -> None:
     assert all(map(is_order, ("ok. run the tests", "commit this", "fix it and run the tests", "open the PR")))
-    assert not any(map(is_order, ("deploy to eu-west-1 please", "tests are run with `make test-fast`", "Where is it?", "open the window")))
+    assert not any(
+        map(
+            is_order,
+            ("deploy to eu-west-1 please", "tests are run with `make test-fast`", "Where is it?", "open the window"),
+        )
+    )

@@ -67,6 +67,12 @@ _ASKS_FACT = re.compile(
     r"(?i)\W{0,9}(?:who|where|when(?! you| i\b| we\b)|how (?:many|much|far)|(?:which|how long)"
     r"(?![^.!?\n]*\b(?:letter|text|e-?mail|message|tone|greeting|write|words?)\b))\b[^.!?\n]*[.!?\s]*$"
 )
+# ... and nothing to eat or to take, unless it asks what somebody may, or has a word of such things.
+_ASKS_OF_PEOPLE = re.compile(
+    r"(?i)\W{0,9}(?:who|where|when|how many)\b(?!.*\b(?:(?:can|could|may|should|shall|do|to) (?:i|we|he|she|they)\b"
+    r"|safe|allowed|eat|eating|drink|food|foods|meals?|dinner|lunch|cook|recipe|take|taking|tablets?|pills?|doses?"
+    r"|medicines?|running|train(?:ing)?)\b)[^.!?\n]*[.!?\s]*$"
+)
 _ASKS_TEXT = re.compile(  # outright: of 1,699 messages of ShareGPT one, of 1,253 of BEAM one
     r"(?i)(?:^|[.!?:,] +|\b(?:please|(?:can|could|would) you|and|then|now) )(?:e-?mail (?!address)\w"
     r"|(?:write|reply|answer) (?:back )?to (?!(?:a|the) (?:file|disk|log))|(?:write|draft|send) (?:[\w']+ ){0,3}"
@@ -93,6 +99,8 @@ def needs_of(text: str, question: Floats, examples: Floats, *, is_full: bool = F
         least[Need.TEXT] = np.inf
     elif _ASKS_TEXT.search(text):
         least[Need.TEXT] = -1.0
+    if _ASKS_OF_PEOPLE.match(text):
+        least[Need.FOOD] = least[Need.HEALTH] = np.inf
     return {need: each for need, each in by_need if _likeness(question, each) >= least[need]}
 
 

@@ -11,6 +11,7 @@ import re
 
 from palimpsest.core.recall.utterance import STATEMENT_CHARS
 
+_FORBIDS = r"(?:physio\w*|doctor|doc|gp|dentist|surgeon|nurse|midwife) (?:says?|said) (?:no|not|never|only)"
 # Illnesses by what they forbid: something to eat and medicines, or only medicines and exercise.
 _OF_FOOD = (
     r"intoleran\w+|co?eliac|lactose|gluten|diabet\w+|insulin|blood (?:sugar|pressure|thinners?)|gout"
@@ -48,9 +49,11 @@ _EATEN = (  # "to dust and nuts" is of food, too
 )
 _DIET, _FOOD, _HEALTH = (
     re.compile(rf"\b(?:{_OF_FOOD}|{words})\b")
-    for words in (f"{_EATEN}|{_DIETS}", f"{_EATEN}|{_DIETS}|{_DISLIKES}", f"allerg\\w+|{_OF_HEALTH}")
+    for words in (f"{_EATEN}|{_DIETS}", f"{_EATEN}|{_DIETS}|{_DISLIKES}", f"allerg\\w+|{_OF_HEALTH}|{_FORBIDS}")
 )
-_PEOPLE = re.compile(r"\b(?:i|i'm|im|i've|ive|i'd|me|my|mine|we|we're|us|our|he|she|his|her|him|mum|mom|dad)\b")
+_PEOPLE = re.compile(
+    rf"\b(?:i|i'm|im|i've|ive|i'd|me|my|mine|we|we're|us|our|he|she|his|her|him|mum|mom|dad|{_FORBIDS})\b"
+)
 
 
 def is_precaution(text: str) -> bool:

@@ -74,6 +74,7 @@ _COMMANDS = frozenset(words(wish_words.ORDERS["en"])) | frozenset(  # "always fa
         "validate lint place assume offer order buy respond do review build format sign open close wait report"
     )
 )
+_ASKS_WHY = re.compile(r"\bwhy (?:we|you|they|i) (?:don't|do not|never|always|no longer|only)\b")
 _ONE_OFF = re.compile(  # "Give me five title ideas for a story": a task, whatever else it says
     r"(?:(?:now|please|ok(?:ay)?|then|and|can you|could you|would you)\b,? ?)*"
     r"(?:write|give|make|create|provide|suggest|list|name|show|draw|illustrate|tell|generate|propose|recommend|draft"
@@ -228,7 +229,7 @@ def form(text: str) -> dict[str, float]:
         "brief": of.words < BRIEF_WORDS,
         "own": of.own > 0,
         "opens_own": of.opens & OWN > 0,
-        "asks": has_question(text),
+        "asks": has_question(text) or bool(_ASKS_WHY.search(plain)),
         "one_off": bool(_ONE_OFF.match(plain)) and not (_LASTING_PHRASE.search(plain) or _WHEN_YOU.search(plain)),
         "digit": bool(re.search(r"\d", text)),
         "lines": "\n" in text,
