@@ -282,10 +282,12 @@ def test_a_passage_that_is_less_probable_than_its_length_asks_is_left_out() -> N
     assert cut == {2: "a probability of 0.180 is not worth its length"}
 
 
-def test_a_brief_line_must_be_worth_as_much_as_one_for_which_the_frame_is_not_most_of_the_block() -> None:
+def test_the_first_line_of_a_block_is_worth_its_frame() -> None:
     budget = Budget(6000, 1000, least_worth=0.1)
     assert pack([judged(1, "Pushed.", 0.15)], budget, BlockKind.RECALL)[0] is None
     assert pack([judged(1, "Pushed.", 0.16)], budget, BlockKind.RECALL)[0] is not None
+    two = [judged(1, "Pushed to main.", 0.16), judged(2, "Tagged.", 0.06)]
+    assert block(two, budget, BlockKind.RECALL).occurrences == (1, 2)
 
 
 def test_of_a_long_passage_that_is_not_worth_all_its_room_a_stretch_is_told() -> None:

@@ -61,4 +61,6 @@ def test_an_aversion_may_be_one_of_anything_and_a_diet_is_one_of_food() -> None:
 def test_what_a_doctor_or_a_physio_forbids_is_a_precaution_without_my() -> None:
     for text in ("physio says no running for 4 weeks", "dentist said only soft food today"):
         assert is_precaution(text) and concerns_health(text)
-    assert not is_precaution("The doctor says hello.")
+    assert concerns_food("dentist said only soft food today")
+    for text in ("The doctor says hello.", "the doc says no spaces in names", "The doctor said no problem."):
+        assert not is_precaution(text)

@@ -107,3 +107,4 @@ def test_what_is_put_without_exception_or_always_at_its_end_is_surely_a_wish() -
 def test_who_wants_to_know_why_something_is_never_done_forbids_nothing() -> None:
     assert not is_lasting_wish("a user on GitHub asks why we don't use sled. answer in one sentence")
     assert is_lasting_wish("We don't use sled, please never suggest it.")
+    assert is_lasting_wish("Guests complained, that's why we never mention prices in emails.")

@@ -39,8 +39,8 @@ LEAST_TELLING = 0.5  # of `tells`: a statement
 CERTAIN = 1.0  # the probability of what nobody asked for, and comes all the same
 # The same of the best of what the user told, where it was another who said the best of all: that can be said again.
 LEAST_TOLD = 0.1
-# Shorter lines must be worth as much: the frame is most of a block that holds one of them. Of two lives as many needs
-# are met as without it, 77, at 1.2 and .5 tokens a turn less; at 200 characters, 75.
+# As much must the first line of a block be worth, which pays for the frame. Of two lives as many needs are met as
+# without it, 77, at a token a turn less; at 200 characters, 75.
 LEAST_LINE_CHARS = 120
 AROUND_CHARS = 32  # at most stand around a piece: heading, role, marks
 _BEGINS = re.compile(r"[.!?][\"')\]]*\s+|\n\s*")  # in front of a sentence
@@ -127,7 +127,9 @@ def pack(
         if (kind is BlockKind.RECALL or is_calls) and not (is_first or is_wanted):
             cut[memory.id] = "another passage of this message is in the block already"
             continue
-        worth_chars = len(memory.text) if is_wanted else _worth_chars(candidate, budget)
+        worth_chars = (
+            len(memory.text) if is_wanted else _worth_chars(candidate, budget, LEAST_LINE_CHARS * (not chosen))
+        )
         if not worth_chars:
             cut[memory.id] = f"a probability of {candidate.probability:.3f} is not worth its length"
             continue
@@ -183,12 +185,15 @@ def _is_little(candidate: Candidate, best: Candidate, least: float) -> bool:
     return candidate.probability < least * best.probability and not is_beside
 
 
-def _worth_chars(candidate: Candidate, budget: Budget) -> int:
-    """The longest that a candidate may be: all that is allowed, a stretch of it, or 0 where neither is worth it."""
+def _worth_chars(candidate: Candidate, budget: Budget, least_chars: int) -> int:
+    """
+    The longest that a candidate may be: all that is allowed, a stretch of it, or 0 where neither is worth it. It must
+    be worth `least_chars` however short it is.
+    """
     length = min(len(candidate.memory.text), budget.passage_chars)
     for chars, limit in ((length, budget.passage_chars), (min(length, STRETCH_CHARS), STRETCH_CHARS)):
         least_worth = budget.least_worth * (LONG_WORTH if chars > STRETCH_CHARS else 1)
-        if candidate.probability * 100 >= least_worth * (max(chars, LEAST_LINE_CHARS) + AROUND_CHARS):
+        if candidate.probability * 100 >= least_worth * (max(chars, least_chars) + AROUND_CHARS):
             return min(limit, budget.passage_chars)
     return 0
 

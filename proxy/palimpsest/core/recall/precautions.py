@@ -11,14 +11,17 @@ import re
 
 from palimpsest.core.recall.utterance import STATEMENT_CHARS
 
-_FORBIDS = r"(?:physio\w*|doctor|doc|gp|dentist|surgeon|nurse|midwife) (?:says?|said) (?:no|not|never|only)"
+_FORBIDS = (
+    r"(?:physio\w*|doctor|gp|dentist|surgeon|midwife) (?:says?|said) (?:not?|never|only)"
+    r"(?! (?:problems?|appointments?|need|worries|one)\b)"
+)
 # Illnesses by what they forbid: something to eat and medicines, or only medicines and exercise.
 _OF_FOOD = (
     r"intoleran\w+|co?eliac|lactose|gluten|diabet\w+|insulin|blood (?:sugar|pressure|thinners?)|gout"
     r"|cholesterol|ulcers?|reflux|ibs|crohn'?s|colitis|kidneys?|liver|gall ?(?:bladder|stones?)|hepatitis|(?:a|his"
     r"|her|my) stroke|pku|g6pd|pregnan\w+|breast-?feed\w*|stoma|braces|bypass|warfarin|epi-?pens?"
-    r"|heart (?:condition|failure|disease)|hives|on a drip|(?:doctor|doc|gp|nurse|dietitian|nutritionist"
-    r"|midwife) (?:says?|said|told|wants|has|put|found)"
+    r"|heart (?:condition|failure|disease)|hives|on a drip|(?:doctor|doc|gp|dentist|nurse|dietitian"
+    r"|nutritionist|midwife) (?:says?|said|told|wants|has|put|found)"
 )
 _OF_HEALTH = (
     r"asthma\w*|inhaler|epilep\w+|seizures?|migraines?|heart (?:attack|murmur|problems?)|blood clots?|dvt"

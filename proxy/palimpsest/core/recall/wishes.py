@@ -74,7 +74,10 @@ _COMMANDS = frozenset(words(wish_words.ORDERS["en"])) | frozenset(  # "always fa
         "validate lint place assume offer order buy respond do review build format sign open close wait report"
     )
 )
-_ASKS_WHY = re.compile(r"\bwhy (?:we|you|they|i) (?:don't|do not|never|always|no longer|only)\b")
+_ASKS_WHY = re.compile(  # and no "that's why we never ..."
+    r"(?<!that's )(?<!that is )(?<!this is )(?<!which is )\bwhy (?:we|you|they|i) "
+    r"(?:don't|do not|never|always|no longer|only)\b"
+)
 _ONE_OFF = re.compile(  # "Give me five title ideas for a story": a task, whatever else it says
     r"(?:(?:now|please|ok(?:ay)?|then|and|can you|could you|would you)\b,? ?)*"
     r"(?:write|give|make|create|provide|suggest|list|name|show|draw|illustrate|tell|generate|propose|recommend|draft"

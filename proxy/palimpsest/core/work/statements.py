@@ -14,7 +14,7 @@ from palimpsest.core.work.names import names
 from palimpsest.core.work.need import SPEAKERS, LostText
 from palimpsest.core.work.standing import stands
 
-SENTENCE = re.compile(r"[^.!?\n]+(?:(?:[.!?](?!\s|$)|(?<=\b[ei]\.[ge])\.)[^.!?\n]*)*[.!?]*")  # "e.g." ends none
+SENTENCE = re.compile(r"[^.!?\n]+(?:(?:[.!?](?!\s|$)|(?<=\be\.g)\.|(?<=\bi\.e)\.)[^.!?\n]*)*[.!?]*")  # "e.g." ends none
 _DECIDES = re.compile(  # of an assistant, which says what it will do next in nearly every other form
     r"(?i)^\W*decisions?:|\b(?:decided|settled) (?:on|to|that|for|against)\b|\bagreed (?:on|to|that)\b"
     r"|(?<!if )(?<!whether )(?<!unless )(?<!should )(?<!could )"
@@ -64,7 +64,8 @@ BRIEF_WORDS = 10
 _ORDER = re.compile(
     r"(?i)(?:(?:ok(?:ay)?|yes|good|great|thanks|now|and|then|please|next)\b[ ,.:;!]*)*(?:run|rerun|test|build|commit"
     r"|push|merge|rebase|deploy|release|ship|fix|format|lint|try|continue|proceed|go on|start|restart|undo|revert"
-    r"|check|compare|apply|install|publish|tag|(?:open|create|make) (?:a|the) (?:pr|pull request|mr|release))\b"
+    r"|publish|(?:open|create|make) (?:a|the) (?:pr|pull request|mr|release))\b"
+    r"(?!.*\b(?:which|what|when|where|who|whether|if|how)\b)"
 )
 _LASTS = re.compile(r"(?i)\b(?:is|are|has|have|uses?|lives?|needs?|must)\b|[=:]|n['\u2019]t\b")
 _HASH = re.compile(r"\b[0-9a-f]{7,40}\b")

@@ -32,6 +32,9 @@ MOST_COPIES = 16  # of a request, whose texts are read
 TEMPLATE_WORDS, LEAST_OF_TEMPLATE = 3, 3  # that open so many requests alike: "Proofread this sentence: ..."
 TEMPLATE_TERMS = 2  # in its words: "can you help me" has one, and opens anything
 MOST_OF_TEMPLATE = 200  # requests, the newest, whose texts are read
+MOST_REPORTED = (
+    1  # term beside those of the order, of a report of this conversation that tells nothing: "Deploy passes."
+)
 ORDER_CHARS = 60  # of an order for the next step, or of a report that it was done
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 
@@ -142,9 +145,16 @@ def without_orders(texts: PassageTexts, table: PassageTable, eligible: Bools, as
         return eligible
     brief = eligible & ~table.wishes & (table.lengths <= ORDER_CHARS)
     read = texts_of(texts, table, np.flatnonzero(brief)[-MOST_OF_TEMPLATE:]).items()
-    is_empty = [repeats_order(text, asked.text) if table.users[row] else tells_nothing(text) for row, text in read]
+    asked_for = {*query_terms(asked.text)}
+
+    def is_empty(row: int, text: str) -> bool:
+        if table.users[row]:
+            return repeats_order(text, asked.text)
+        is_own = table.conversations[row] == asked.own
+        return tells_nothing(text) and not (is_own and len({*query_terms(text)} - asked_for) > MOST_REPORTED)
+
     kept = eligible.copy()
-    kept[[row for (row, _), empty in zip(read, is_empty, strict=True) if empty]] = False
+    kept[[row for row, text in read if is_empty(row, text)]] = False
     return kept
 
 

@@ -326,6 +326,7 @@ class Recall:
             reason = "no passage is similar, and none has a word of the question"
         reason += "; what was lost is little, and comes" if len(whole) else ""
         told = eligibility.among(table.occurrences, query.excluded)
+        told &= ~eligibility.among(table.fulls, query.visible_fulls)
         if once is None or judged is None or helps < query.least_help:
             known = told_of_known_things(ask, scope, texts, table, eligible, asked)
             if len(known):
@@ -429,15 +430,17 @@ def _unseen(found: Iterable[Candidate], seen: Sequence[str]) -> tuple[Candidate,
     would stand as what was said last. Wishes hold in their user's words alone.
     """
     visible = "\n".join(seen)
-    kept: list[Candidate] = []
-    has_statement = False  # which the next ones update
-    for one in found:
-        is_update = one.signals.get(UPDATE, (0, 0.0))[1] > 0
-        is_new = len(one.memory.text) < QUOTED_CHARS or WISHES in one.memory.tags or one.memory.text not in visible
-        has_statement = has_statement if is_update else is_new
-        if is_new or (is_update and has_statement):
-            kept.append(one)
-    return tuple(kept)
+    new = {
+        one.memory.id
+        for one in found
+        if len(one.memory.text) < QUOTED_CHARS or WISHES in one.memory.tags or one.memory.text not in visible
+    }
+    oldest = min((one.memory.occurrence for one in found if one.memory.id in new), default=0)
+    return tuple(
+        one
+        for one in found
+        if one.memory.id in new or (one.signals.get(UPDATE, (0, 0.0))[1] > 0 and one.memory.occurrence > oldest > 0)
+    )
 
 
 def _memories(texts: PassageTexts, follows: Mapping[int, int]) -> dict[int, Memory]:

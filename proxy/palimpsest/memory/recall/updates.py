@@ -36,8 +36,8 @@ def with_related(
     A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
     probable: the newest update, and what shares a rare name with it. Behind an answer stands the message in which its
     user rejected it, behind a brief one what it answers, behind a task what came of it, and behind all what the user
-    said next. What was updated by one of the `shown` rows, which the model sees, is left out: beside the question it
-    would stand as what was said last.
+    said next. An update comes even if it is one of the `told` rows, of which an earlier block quotes something:
+    without it, the older statement would stand beside the question as what was said last.
     """
     stated = texts_of(texts, table, updates.statements(table, best))
     said = {row: query_terms(text) for row, text in stated.items()}
@@ -123,7 +123,7 @@ def _with_updates(
     alike: dict[int, float] = {}  # of each row once, in order, how much it is an update
     for row in (*place, *chain(*at_end.values())):
         for one, much in ((row, 0.0), *behind.get(row, ())):
-            alike.setdefault(one, much)
+            alike[one] = max(alike.get(one, 0.0), much)
     probable = dict(zip(best.rows.tolist(), best.signals[PROBABILITY].tolist(), strict=True))
     for statement, each in behind.items():
         for update in (*(row for row, _ in each), *at_end.get(statement, ())):
