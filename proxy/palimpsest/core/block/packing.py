@@ -127,9 +127,8 @@ def pack(
         if (kind is BlockKind.RECALL or is_calls) and not (is_first or is_wanted):
             cut[memory.id] = "another passage of this message is in the block already"
             continue
-        worth_chars = (
-            len(memory.text) if is_wanted else _worth_chars(candidate, budget, LEAST_LINE_CHARS * (not chosen))
-        )
+        least_chars = 0 if chosen else LEAST_LINE_CHARS
+        worth_chars = len(memory.text) if is_wanted else _worth_chars(candidate, budget, least_chars)
         if not worth_chars:
             cut[memory.id] = f"a probability of {candidate.probability:.3f} is not worth its length"
             continue

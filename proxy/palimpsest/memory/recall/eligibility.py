@@ -32,9 +32,7 @@ MOST_COPIES = 16  # of a request, whose texts are read
 TEMPLATE_WORDS, LEAST_OF_TEMPLATE = 3, 3  # that open so many requests alike: "Proofread this sentence: ..."
 TEMPLATE_TERMS = 2  # in its words: "can you help me" has one, and opens anything
 MOST_OF_TEMPLATE = 200  # requests, the newest, whose texts are read
-MOST_REPORTED = (
-    1  # term beside those of the order, of a report of this conversation that tells nothing: "Deploy passes."
-)
+MOST_REPORTED = 1  # term beside those of an order, of a mere report of its own conversation: "Deploy passes."
 ORDER_CHARS = 60  # of an order for the next step, or of a report that it was done
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 
