@@ -197,13 +197,6 @@ def test_a_report_without_name_value_or_state_tells_nothing_that_lasts(text: str
     assert tells_nothing(text) is brings_nothing
 
 
-def test_a_sentence_goes_on_behind_an_abbreviation() -> None:
-    assert SENTENCE.findall("Scope is the crate, e.g. core, and sign off. Done.") == [
-        "Scope is the crate, e.g. core, and sign off.",
-        " Done.",
-    ]
-
-
 def test_an_order_for_the_next_step_names_nothing() -> None:
     assert all(map(is_order, ("ok. run the tests", "commit this", "fix it and run the tests", "open the PR")))
     assert not any(

@@ -14,7 +14,7 @@ from palimpsest.core.work.names import names
 from palimpsest.core.work.need import SPEAKERS, LostText
 from palimpsest.core.work.standing import stands
 
-SENTENCE = re.compile(r"[^.!?\n]+(?:(?:[.!?](?!\s|$)|(?<=\be\.g)\.|(?<=\bi\.e)\.)[^.!?\n]*)*[.!?]*")  # "e.g." ends none
+SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
 _DECIDES = re.compile(  # of an assistant, which says what it will do next in nearly every other form
     r"(?i)^\W*decisions?:|\b(?:decided|settled) (?:on|to|that|for|against)\b|\bagreed (?:on|to|that)\b"
     r"|(?<!if )(?<!whether )(?<!unless )(?<!should )(?<!could )"
