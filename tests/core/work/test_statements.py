@@ -3,7 +3,6 @@
 import pytest
 from palimpsest.core.work.need import LostText
 from palimpsest.core.work.statements import (
-    SENTENCE,
     binds,
     decisions,
     is_order,
