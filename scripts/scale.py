@@ -1,7 +1,8 @@
 """
 How the store behaves when it is large, with text of conversations that people had.
 
-    .venv/bin/python -m scripts.scale ../shared/data/locomo (--copies 128 | --cold 1000 10000 | --migrate 5000)
+    .venv/bin/python -m scripts.scale ../shared/data/locomo --copies 128 [--turns 40 800]
+    .venv/bin/python -m scripts.scale ../shared/data/locomo (--cold 1000 10000 | --migrate 5000)
 
 Needs Debian's postgresql-15. Tenants are written as the proxy writes them, and their rows are copied, with ids of their
 own, as often as is said: 19 small tenants and a large one. What a copied head lists still names the rows it is a copy

@@ -21,9 +21,9 @@ from palimpsest.core.recall.ranking import Floats
 PRECAUTIONS_TOLD = 3  # of one request, the nearest to it
 # Cosine of a precaution to the request, by whether the window is full: of 110 that are needed 9 are below.
 LEAST_NEAR = {False: 0.05, True: 0.2}
-# ... of the request's likeness: what slid out would come again, to 4 more of 78 topics. As much more must a question
-# after who or when be like those of food.
-FULL_MARGIN = 0.05
+# More must be the likeness of a request in a full window, where what slid out would come again, to 4 more of 78 topics,
+# and of a question after who or when, to food.
+LIKENESS_MARGIN = 0.05
 NEAREST = 3  # of the examples, whose mean cosine is the likeness of a request
 
 
@@ -91,13 +91,13 @@ def needs_of(text: str, question: Floats, examples: Floats, *, is_full: bool = F
         examples: the unit vectors of `EXAMPLES`, (n, d).
     """
     by_need = zip(Need, np.split(examples, np.cumsum([*map(len, _BY_NEED)])[:-1]), strict=True)
-    least = {need: at + FULL_MARGIN * is_full for need, at in LEAST_LIKENESS.items()}
+    least = {need: at + LIKENESS_MARGIN * is_full for need, at in LEAST_LIKENESS.items()}
     if _ASKS_FACT.match(text):
         least[Need.TEXT] = np.inf
     elif _ASKS_TEXT.search(text):
         least[Need.TEXT] = -1.0
     if _ASKS_OF_PEOPLE.match(text):
-        least[Need.FOOD] += FULL_MARGIN
+        least[Need.FOOD] += LIKENESS_MARGIN
     return {need: each for need, each in by_need if _likeness(question, each) >= least[need]}
 
 

@@ -7,6 +7,7 @@ Nothing relevant means no block, the normal case. "Could not look" is a `MemoryF
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -326,7 +327,7 @@ class Recall:
             reason = "no passage is similar, and none has a word of the question"
         reason += "; what was lost is little, and comes" if len(whole) else ""
         told = eligibility.among(table.occurrences, query.excluded)
-        told &= ~eligibility.among(table.fulls, query.visible_fulls)
+        told[told] = ~eligibility.among(table.fulls[told], query.visible_fulls)
         if once is None or judged is None or helps < query.least_help:
             known = told_of_known_things(ask, scope, texts, table, eligible, asked)
             if len(known):
@@ -435,11 +436,11 @@ def _unseen(found: Iterable[Candidate], seen: Sequence[str]) -> tuple[Candidate,
         for one in found
         if len(one.memory.text) < QUOTED_CHARS or WISHES in one.memory.tags or one.memory.text not in visible
     }
-    oldest = min((one.memory.occurrence for one in found if one.memory.id in new), default=0)
+    oldest = min((one.memory.occurrence for one in found if one.memory.id in new), default=math.inf)
     return tuple(
         one
         for one in found
-        if one.memory.id in new or (one.signals.get(UPDATE, (0, 0.0))[1] > 0 and one.memory.occurrence > oldest > 0)
+        if one.memory.id in new or (one.signals.get(UPDATE, (0, 0.0))[1] > 0 and one.memory.occurrence > oldest)
     )
 
 

@@ -46,7 +46,8 @@ def with_related(
         row: {term: term_weight(len(holding), len(table)) for term, holding in one.rows.items()}
         for row, one in found.items()
     }
-    later = {row: updates.later_statements(table, row, found[row].rows, weighed[row], eligible | told) for row in said}
+    may_update = eligible | told
+    later = {row: updates.later_statements(table, row, found[row].rows, weighed[row], may_update) for row in said}
     named = {row: _names_not_asked_for(text, asked) for row, text in stated.items()}
     others = {row: updates.namesakes(table, row, found[row].rows, named[row], eligible, asked) for row in said}
     first = best.rows[: updates.STATEMENTS]
