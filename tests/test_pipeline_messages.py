@@ -202,3 +202,28 @@ def test_a_history_that_the_provider_holds_goes_on(talked: Agent, upstream: Scri
     continued = talked.say(text("Please summarize the conversation so far."), **going_on)
     assert continued.said("conversation") == begun.said("conversation")
     assert (continued.said("role"), continued.said("event")) == ("main", "append")
+
+
+@pytest.mark.usefixtures("words_only")
+def test_a_rule_comes_to_any_request_of_a_later_session_in_the_folder_in_which_it_was_told(
+    tmp_path: Path, upstream: ScriptedUpstream, key: str
+) -> None:
+    rule = "Never run the migrations against the production database."
+
+    def in_folder(folder: str) -> Json:
+        return {"system": [text("You are a coding agent."), text(f"<env>\nWorking directory: {folder}\n</env>")]}
+
+    with Proxy(tmp_path / "data", upstream.url, {"memory": {"reach": "tenant"}}) as proxy:
+        agent = Agent(proxy, upstream, key)
+        upstream.play(*REPLIES[:2])
+        agent.say(text(f"Add the refund ledger. {rule}"), **in_folder("/home/ann/shop"))
+        agent.say(text("Write its tests, too."), **in_folder("/home/ann/shop"))
+        proxy.settle(vectors=False)
+        for folder, comes in (("/home/ann/blog", False), ("/home/ann/shop", True)):
+            later = Agent(proxy, upstream, key)
+            upstream.play(REPLIES[2])
+            later.say(text("Build the docs page."), **in_folder(folder))
+            assert (rule in memory_in(later.reached)) is comes, folder
+        upstream.play(REPLIES[3])
+        later.say(text("And publish it."), **in_folder("/home/ann/shop"))
+        assert rule not in memory_in({"messages": later.reached["messages"][-1:]}), "once in a conversation"

@@ -88,6 +88,7 @@ class Turn:
     reminders: tuple[int, ...] = ()  # passages in the block because somebody asked for them
     cut: NewCut = NewCut()  # what does not go upstream of its messages, nor of those that follow
     is_named: bool = False  # as of `Head`
+    folder: int = 0  # as of `Speaker`
 
     @property
     def length(self) -> int:

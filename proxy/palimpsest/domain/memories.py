@@ -69,6 +69,7 @@ class Query:
     reach: Reach = Reach.CONVERSATION
     user: str = ""
     scope: str = ""
+    folder: int = 0
     lost: frozenset[int] | None = None
     visible_fulls: frozenset[int] = frozenset()  # fingerprints of what the model still sees
     excluded: frozenset[int] = frozenset()  # occurrences that replayed blocks already carry

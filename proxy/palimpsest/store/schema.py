@@ -22,12 +22,14 @@ CREATE TABLE conversation (
     parent TEXT NOT NULL DEFAULT '',         -- public id of the conversation it serves
     user_id TEXT NOT NULL DEFAULT '',
     scope TEXT NOT NULL DEFAULT '',
+    folder INTEGER NOT NULL DEFAULT 0,       -- keyed hash of the one that its agent works in; 0 none is named
     created_at REAL NOT NULL,
     cleared INTEGER NOT NULL DEFAULT 0,      -- its last occurrence when its user cleared it
     cleared_at REAL NOT NULL DEFAULT 0,      -- Unix seconds
     UNIQUE (tenant, public)
 );
 CREATE INDEX conversation_by_user ON conversation(tenant, user_id, scope);
+CREATE INDEX conversation_by_folder ON conversation(tenant, folder) WHERE folder <> 0;
 CREATE INDEX conversation_cleared ON conversation(tenant) WHERE cleared > 0;
 CREATE TABLE content (                       -- each message once per tenant, whatever it occurs in
     id INTEGER PRIMARY KEY AUTOINCREMENT,

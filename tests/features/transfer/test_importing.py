@@ -30,6 +30,7 @@ from palimpsest.store.knowledge import added_facts
 from palimpsest.store.knowledge.added_facts import add_facts
 from palimpsest.store.knowledge.fact_extraction import start_over
 from palimpsest.store.search.derived import Derived
+from palimpsest.store.search.scope import conversations_in
 from palimpsest.store.turns.arrivals import ImportedCounts
 from palimpsest.store.turns.transcript import Selection
 from palimpsest.telemetry.metrics import Metrics
@@ -209,6 +210,18 @@ async def test_user_and_project_are_what_the_import_says(tmp_path: Path) -> None
         await taken(database, talk("x", user="ann"), Destination(user="ben", scope="bees"))
         (turn,) = read(await exported(database))
         assert (turn.user, turn.scope) == ("ben", "bees")
+
+
+async def test_conversations_in_one_folder_are_known_to_be_after_an_import(tmp_path: Path) -> None:
+    async with opened(tmp_path) as database:
+        for number, folder in enumerate(("/srv/shop", "/srv/shop", "/srv/blog")):
+            told = f"Working directory: {folder}, where is the cart?"
+            await taken(database, talk(told, "Is it tested?", conversation=f"c-{number}"))
+        ((tenant,),) = await database.read("SELECT id FROM tenant")
+        rows = await database.read("SELECT folder FROM conversation ORDER BY public")
+        (shop,), same, (blog,) = rows
+        assert same == (shop,) and 0 != shop != blog != 0
+        assert len(await database.ask(lambda ask: conversations_in(ask, tenant, shop))) == 2
 
 
 # --- what is kept --------------------------------------------------------------------------------

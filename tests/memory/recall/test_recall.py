@@ -435,15 +435,24 @@ async def test_a_rule_that_the_user_still_shows_takes_the_place_of_a_lost_one(
 HERE = "In this repo, never use emojis in a commit."
 
 
+SHOP: dict[str, Any] = {"scope": "shop"}
+FOLDER: dict[str, Any] = {"folder": 7}
+
+
 @pytest.mark.parametrize(
-    ("scope", "request_text", "rules", "comes"),
+    ("told_in", "asked_in", "request_text", "rules", "comes"),
     [
-        ("", "commit this", [RULE_OF_COMMITS], [RULE_OF_COMMITS]),
-        ("", "What is a monad?", [RULE_OF_COMMITS], []),
-        ("", "Does the harvest festival in Lisbon begin with a commit?", [RULE_OF_COMMITS], []),
-        ("", "commit this", [HERE], []),
-        ("shop", "commit this", [HERE], [HERE]),
-        ("shop", "What is a monad?", [RULE_OF_COMMITS], [RULE_OF_COMMITS]),
+        ({}, {}, "commit this", [RULE_OF_COMMITS], [RULE_OF_COMMITS]),
+        ({}, {}, "What is a monad?", [RULE_OF_COMMITS], []),
+        ({}, {}, "Does the harvest festival in Lisbon begin with a commit?", [RULE_OF_COMMITS], []),
+        ({}, {}, "commit this", [HERE], []),
+        (SHOP, SHOP, "commit this", [HERE], [HERE]),
+        (SHOP, SHOP, "What is a monad?", [RULE_OF_COMMITS], [RULE_OF_COMMITS]),
+        (FOLDER, FOLDER, "commit this", [HERE], [HERE]),
+        (FOLDER, FOLDER, "What is a monad?", [RULE_OF_COMMITS], [RULE_OF_COMMITS]),
+        (FOLDER, {"folder": 8}, "What is a monad?", [RULE_OF_COMMITS], []),
+        (FOLDER, {"folder": 8}, "commit this", [RULE_OF_COMMITS], [RULE_OF_COMMITS]),
+        ({}, FOLDER, "What is a monad?", [RULE_OF_COMMITS], []),
     ],
     ids=[
         "about it",
@@ -452,17 +461,27 @@ HERE = "In this repo, never use emojis in a commit."
         "of another place",
         "of this place",
         "in the project of both",
+        "of this folder",
+        "in the folder of both",
+        "in another folder",
+        "about it in another folder",
+        "told in none",
     ],
 )
 async def test_a_rule_told_in_another_conversation_comes_to_a_request_that_is_about_it_and_in_its_project_to_any(
-    recall: Recall, past: Past, scope: str, request_text: str, rules: list[str], comes: list[str]
+    recall: Recall,
+    past: Past,
+    told_in: dict[str, Any],
+    asked_in: dict[str, Any],
+    request_text: str,
+    rules: list[str],
+    comes: list[str],
 ) -> None:
     elsewhere = chain.from_iterable((rule, "Noted.") for rule in rules)
-    more = {"user": "ann", "scope": scope}
-    await past.say(*elsewhere, *TALK, "Commit and push.", "Done.", conversation="c-0", **more)
-    await past.say("Hello", "Hello!", **more)
+    await past.say(*elsewhere, *TALK, "Commit and push.", "Done.", conversation="c-0", user="ann", **told_in)
+    await past.say("Hello", "Hello!", user="ann", **asked_in)
     await past.index()
-    query = ask(request_text, reach=Reach.USER, told=(), least_help=1.0, **more)
+    query = ask(request_text, reach=Reach.USER, told=(), least_help=1.0, user="ann", **asked_in)
     assert texts(await recall.recall(query, 10)) == comes
     of_all = replace(query, reach=Reach.TENANT)
     assert texts(await recall.recall(of_all, 10)) == [], "it may be another user's"

@@ -96,6 +96,7 @@ def turn_of(
         reminders=decision.reminders,
         cut=decision.window_cut,
         is_named=speaker.names_conversation or (head is not None and head.is_named),
+        folder=speaker.folder,
     )
 
 

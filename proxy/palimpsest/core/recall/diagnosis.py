@@ -152,6 +152,7 @@ def diagnose(
         reach=reach,
         user=speaker.user,
         scope=speaker.scope,
+        folder=speaker.folder,
         lost=lost,
         visible_fulls=frozenset(chain(fulls, held)),
         excluded=frozenset() if sheds else blocks.occurrences,

@@ -19,6 +19,7 @@ from palimpsest.core.archive.retention import SIDE_REQUESTS, TOOL_RESULTS, TURNS
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.caller.identity import tenant_key
+from palimpsest.core.caller.working_folder import working_folder
 from palimpsest.core.conversation import conversation_named
 from palimpsest.core.history.link_keys import flags_of, request_links
 from palimpsest.core.recall.human_text import is_unspoken, typed_behind
@@ -248,6 +249,7 @@ class Importing:
             tokens=source.prompt_tokens or 0,
             explain={"role": source.role.value, "event": source.event.value, "evidence": ["imported"]},
             chars=sum(chars_of(message.raw) for message in source.messages),
+            folder=working_folder((one.message for one in new), key),
         )
         record = record_of(turn, key, self._clean)
         erased = {message.position for message in source.messages if message.is_erased}

@@ -60,7 +60,7 @@ from palimpsest.memory.timeouts import await_for
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask, Engine, ask_ahead
 from palimpsest.store.search.passages import PassageTexts
-from palimpsest.store.search.scope import Scope, scope_of
+from palimpsest.store.search.scope import Scope, conversations_in, scope_of
 from palimpsest.store.turns.cleared import cleared_in
 
 if TYPE_CHECKING:
@@ -315,7 +315,9 @@ class Recall:
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
         if query.told is not None:
-            certain = _prepend(_unranked(_standing(texts, table, query, asked, may_come, needs), "wish"), certain)
+            same = partial(conversations_in, ask, scope.tenant, query.folder)
+            standing = _standing(texts, table, query, asked, may_come, needs, same)
+            certain = _prepend(_unranked(standing, "wish"), certain)
         warned = _precautions(texts, table, query, asked, eligible, needs)
         certain = _prepend(_unranked(warned, "wish"), certain)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
@@ -465,17 +467,25 @@ def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: in
 
 
 def _standing(
-    texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, may_come: Bools, needs: Needs
+    texts: PassageTexts,
+    table: PassageTable,
+    query: Query,
+    asked: QueryMatches,
+    may_come: Bools,
+    needs: Needs,
+    in_folder: Callable[[], list[int]],
 ) -> Rows:
     """
     The rules that hold always, are not visible and were not replaced, the newest that fit: first what this conversation
-    lost, then what its user told in others of its scope, or anywhere of what the request is about. Who asks for a text
-    gets all wishes about the form of texts, before others, those nearest to the request first.
+    lost, then what its user told in others of its scope or folder, or anywhere of what the request is about. Who asks
+    for a text gets all wishes about the form of texts, before others, those nearest to the request first.
     """
-    is_own, about = table.conversations == asked.own, np.ones(len(table), np.bool_)
+    is_own = table.conversations == asked.own
+    is_here = about = np.ones(len(table), np.bool_)
     holds = table.wishes & _of_user(table, query, asked)
     if not query.scope and (holds & ~is_own).any():
-        about = is_own | (_concerned(table, asked) & _near(asked, may_come))
+        is_here = is_own | np.isin(table.conversations, in_folder()) if query.folder else is_own
+        about = is_here | (_concerned(table, asked) & _near(asked, may_come))
         holds &= about | (Need.TEXT in needs)
     of_both = np.flatnonzero(holds & ~is_own)[-MOST_STANDING:], np.flatnonzero(holds & is_own)[-MOST_STANDING:]
     wishes = np.sort(np.concatenate(of_both))
@@ -487,7 +497,7 @@ def _standing(
         return wishes[:0]
     said = texts_of(texts, table, wishes[new | seen])
     may_hold = {row for row in wishes[new].tolist() if row in said}
-    may_hold = {row for row in may_hold if is_own[row] or query.scope or not _HERE.search(said[row])}
+    may_hold = {row for row in may_hold if is_here[row] or not _HERE.search(said[row])}
     shown = "\n".join((*(query.told or ()), *(said[row] for row in wishes[seen].tolist() if row in said)))
     of_form = {row for row in may_hold if Need.TEXT in needs and is_about_form(said[row])}
     sure = {row for row in may_hold if about[row] and is_sure_wish(said[row])}

@@ -18,6 +18,7 @@ import structlog
 from palimpsest.core.caller.admission import is_excluded
 from palimpsest.core.caller.credentials import forwarded_secrets
 from palimpsest.core.caller.identity import identify, is_rotating
+from palimpsest.core.caller.working_folder import FIRST_MESSAGES, working_folder
 from palimpsest.core.conversation import FAILED, Rules
 from palimpsest.core.history.link_keys import reply_links
 from palimpsest.core.reading import Reading
@@ -105,6 +106,9 @@ class RequestReader:
         if is_excluded(chat, speaker, self.rules.policy.memory):
             return UntouchedRequest(Note.OFF, chat.model)
         known = _known_count(chat, before)
+        is_told = before is not None and known >= FIRST_MESSAGES
+        folder = before.speaker.folder if before and is_told else working_folder(chat.messages, rules.key(tenant))
+        speaker = replace(speaker, folder=folder)
         if any(message.refers for message in chat.messages[known:]):
             chat = replace(await self._completed(chat, speaker, timeout_seconds), layout=None)
         new_bytes += BYTES_PER_MESSAGE * len(chat.messages)

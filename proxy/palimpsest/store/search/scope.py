@@ -41,6 +41,11 @@ class Scope:
         return f"memory.tenant = ? AND memory.conversation IN ({conversations})", tuple(args)
 
 
+def conversations_in(ask: Ask, tenant: int, folder: int) -> list[int]:
+    """Row ids of the conversations of a tenant whose agents work in a folder."""
+    return [id for (id,) in ask("SELECT id FROM conversation WHERE tenant = ? AND folder = ?", (tenant, folder))]
+
+
 def scope_of(ask: Ask, query: Query) -> tuple[Scope, int] | None:
     """The scope of a question and the row id of its conversation, 0 where that is not stored; None: nothing can be."""
     rows = ask(

@@ -47,7 +47,7 @@ WITH asked AS MATERIALIZED (
         CAST(item(value, 3) AS BIGINT) AS parent FROM arrays(?) AS one)
 SELECT EXISTS (SELECT 1 FROM erasure) OR EXISTS (SELECT 1 FROM erased), turn.id, tenant.id,
     conversation.id, conversation.role, conversation.user_id, conversation.scope,
-    (SELECT count(*) FROM head AS other WHERE other.conversation = conversation.id),
+    conversation.folder, (SELECT count(*) FROM head AS other WHERE other.conversation = conversation.id),
     (SELECT count(*) FROM listing AS other WHERE other.conversation = conversation.id),
     before.id, before.tenant, before.ending, head.lost, head.base, length(listing.rows), head.listing
 FROM asked
@@ -98,15 +98,15 @@ class _StoredState:
     was_erased: bool  # something, ever, of anybody
     turn: int | None  # None: it is not written yet
     tenant: int | None
-    conversation: tuple[int, str, str, str] | None  # row id, role, user, scope
+    conversation: tuple[int, str, str, str, int] | None  # row id, role, user, scope, folder
     heads: int  # of the conversation
     has_listings: bool  # likewise
     parent: Parent | None
 
     @classmethod
     def of(cls, row: Row) -> _StoredState:
-        was_erased, turn, tenant, conversation, role, user, scope, heads, has_listings, *parent = row
-        stored = None if conversation is None else (conversation, role, user, scope)
+        was_erased, turn, tenant, conversation, role, user, scope, folder, heads, has_listings, *parent = row
+        stored = None if conversation is None else (conversation, role, user, scope, folder)
         before = None if parent[0] is None else Parent.of(tuple(parent))
         return cls(bool(was_erased), turn, tenant, stored, heads, bool(has_listings), before)
 
@@ -399,24 +399,27 @@ def _tenants(transaction: Transaction, turns: Sequence[Turn], known: Mapping[str
 def _conversations(
     transaction: Transaction, turns: Sequence[Turn], tenants: Tenants, rows: Mapping[str, _StoredState]
 ) -> Conversations:
-    """Row ids of conversations; a role, user or scope that only a later request makes known is written now."""
+    """Row ids of conversations; what only a later request makes known of them is written now."""
     known = {
         (tenants[turn.tenant], turn.conversation): of
         for turn in turns
         if (of := rows[turn.id].conversation) is not None
     }
 
-    def stored_row(turn: Turn) -> tuple[int, str, str, str] | None:
+    def stored_row(turn: Turn) -> tuple[int, str, str, str, int] | None:
         return known.get((tenants[turn.tenant], turn.conversation))
 
     def names_late(turn: Turn, user: str, scope: str) -> bool:
         return bool((turn.user and not user) or (turn.scope and not scope))
 
-    late = {of[0] for turn in turns if (of := stored_row(turn)) and names_late(turn, *of[2:])}
+    late = {of[0] for turn in turns if (of := stored_row(turn)) and names_late(turn, *of[2:4])}
     changed = [
         turn
         for turn in turns
-        if (of := stored_row(turn)) is None or of[0] in late or (of[1] == Role.SIDE and turn.role is not Role.SIDE)
+        if (of := stored_row(turn)) is None
+        or of[0] in late
+        or (of[1] == Role.SIDE and turn.role is not Role.SIDE)
+        or (turn.folder and not of[4])
     ]
     if not changed:
         return {key: of[0] for key, of in known.items()}
@@ -428,15 +431,16 @@ def _conversations(
         sorted({(id, tenant) for (tenant, _), (id, *_) in known.items() if id in late}),
     )
     transaction.write(
-        "INSERT INTO conversation AS mine (tenant, public, role, parent, user_id, scope, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, public) DO UPDATE SET"
+        "INSERT INTO conversation AS mine (tenant, public, role, parent, user_id, scope, folder, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, public) DO UPDATE SET"
         " role = CASE WHEN mine.role = 'side' THEN excluded.role ELSE mine.role END,"
         " user_id = CASE WHEN mine.user_id = '' THEN excluded.user_id ELSE mine.user_id END,"
-        " scope = CASE WHEN mine.scope = '' THEN excluded.scope ELSE mine.scope END"
+        " scope = CASE WHEN mine.scope = '' THEN excluded.scope ELSE mine.scope END,"
+        " folder = CASE WHEN mine.folder = 0 THEN excluded.folder ELSE mine.folder END"
         " WHERE (mine.role = 'side' AND excluded.role <> 'side') OR (mine.user_id = '' AND excluded.user_id <> '')"
-        " OR (mine.scope = '' AND excluded.scope <> '')",
+        " OR (mine.scope = '' AND excluded.scope <> '') OR (mine.folder = 0 AND excluded.folder <> 0)",
         [
-            (tenants[t.tenant], t.conversation, t.role, t.parent_conversation, t.user, t.scope, t.created_at)
+            (tenants[t.tenant], t.conversation, t.role, t.parent_conversation, t.user, t.scope, t.folder, t.created_at)
             for t in changed
         ],
     )

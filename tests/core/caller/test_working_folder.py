@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+from palimpsest.core.caller.working_folder import FIRST_MESSAGES, named_folder, working_folder
+from palimpsest.domain import Message
+
+KEY, OTHER_KEY = b"k" * 32, b"o" * 32
+
+
+def said(text: str, role: str = "system") -> Message:
+    return Message(role, text, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [
+        ("<env>\nWorking directory: /home/ann/shop\nIs directory a git repo: Yes", "/home/ann/shop"),
+        ("# Environment\n - Primary working directory: /home/ann/shop\n - Platform: linux", "/home/ann/shop"),
+        ("<environment_context>\n  <cwd>/home/ann/shop</cwd>\n  <shell>bash</shell>", "/home/ann/shop"),
+        ("  Working directory: /srv/shop/web\n  Workspace root folder: /srv/shop\n", "/srv/shop"),
+        ("# Current Workspace Directory (/home/ann/shop) Files\nmain.py", "/home/ann/shop"),
+        ("# Current Working Directory (c:\\Users\\ann\\shop) Files", "c:\\Users\\ann\\shop"),
+        ("I'm currently working in the directory: /Users/ann/shop\nHere is the folder structure", "/Users/ann/shop"),
+        ("Workspace Path: /home/ann/shop", "/home/ann/shop"),
+        ("Workspace: ~/code/shop.", "~/code/shop"),
+        ("The current directory is: `/home/ann/shop/`", "/home/ann/shop"),
+        ("**Working directory:** /home/ann/shop", "/home/ann/shop"),
+        ("Repository: /srv/shop (Django). Report in one sentence.", "/srv/shop"),
+    ],
+)
+def test_the_folder_is_read_as_clients_write_it(text: str, folder: str):
+    assert named_folder([said(text)]) == folder
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Working directory persists between calls, but prefer absolute paths.",
+        "See the project: https://example.com/shop for more.",
+        "Read the file: /home/ann/shop/main.py",
+        "current project: the shop",
+        "Working directory: /",
+        "Working directory: /workspace",
+        "Working directory: /home/ann",
+        "Working directory: /Users/ann/",
+        "Working directory: ~",
+        "Working directory: C:\\Users\\ann",
+        "",
+    ],
+)
+def test_a_text_that_names_no_folder_of_a_project_has_none(text: str):
+    assert named_folder([said(text)]) == "" and working_folder([said(text)], KEY) == 0
+
+
+def test_the_first_messages_of_clients_and_instructions_are_read_and_no_others():
+    here = said("<cwd>/home/ann/shop</cwd>", "user")
+    others = [said("Hello", "user")] * FIRST_MESSAGES
+    assert named_folder([*others[1:], here]) == "/home/ann/shop"
+    assert named_folder([*others, here]) == ""
+    assert named_folder([said("Working directory: /home/ann/shop", role) for role in ("assistant", "tool")]) == ""
+
+
+def test_a_folder_has_one_hash_in_a_tenant_and_another_one_in_another_tenant():
+    one, same = said("Working directory: /srv/shop"), said("cwd: /srv/shop/", "user")
+    assert 0 < working_folder([one], KEY) == working_folder([same], KEY) < 1 << 63
+    assert working_folder([one], OTHER_KEY) != working_folder([one], KEY) != working_folder([said("cwd: /srv/a")], KEY)
