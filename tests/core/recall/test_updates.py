@@ -28,6 +28,7 @@ from palimpsest.core.recall.updates import (
     outcome,
     statements,
     states,
+    tells_of_change,
 )
 
 from tests.core.passage_tables import axis, passage_table
@@ -116,6 +117,25 @@ def test_no_more_than_a_few_are_compared() -> None:
 )
 def test_an_order_or_a_question_gives_another_number_where_it_says_in_place_of_which(later: str, gives: bool) -> None:
     assert gives_other_number("Offer for Hartwell: 14 chairs, foam 12 a chair.", later) is gives
+
+
+@pytest.mark.parametrize(
+    ("said", "changes"),
+    [
+        ("Nicola called, the operation was postponed, write her again.", True),
+        ("Right, forgot. Ines is on leave until the 20th, Tomasz applies now, same day. Write him.", True),
+        ("Swimming moved to Fridays.", True),
+        ("The AGM is now Saturday 21 November.", True),
+        ("They are 31 now, not 28.", True),
+        ("Der Termin ist verschoben.", True),
+        ("La reunión ahora es el jueves.", True),
+        ("Now write the tests.", False),
+        ("Our database is on port 5432.", False),
+        ("Run it right now please", False),
+    ],
+)
+def test_what_says_that_something_is_no_longer_as_it_was_tells_of_a_change(said: str, changes: bool) -> None:
+    assert tells_of_change(said) is changes
 
 
 def test_texts_share_more_where_their_rare_words_are_the_same() -> None:

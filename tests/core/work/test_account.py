@@ -379,6 +379,28 @@ def test_of_a_user_whole_sentences_are_told_and_of_others_nothing_that_he_reject
     assert "kernel_buffer" in lines["assistant"] and "262144" not in lines["assistant"]
 
 
+def test_what_a_user_takes_back_is_not_told_of_his_own_words_either() -> None:
+    said = work(
+        (
+            "user",
+            "Cast station_id with safe_cast, and add a not_null test. Ids can have a letter, so string everywhere.",
+        ),
+        ("assistant", "Both are done."),
+        ("user", "Sorry: not safe_cast, string_cast. And safe_mode stays as it is."),
+    )
+    told_of_user = told(account(said, [], 2000))["user"]
+    assert "Cast station_id" not in told_of_user and "not safe_cast, string_cast" in told_of_user
+    earlier = told(account([said[2], said[1], said[0]], [], 2000))["user"]
+    assert "Cast station_id" in earlier, "what he wants later holds"
+
+
+def test_a_value_that_the_user_corrected_is_not_told() -> None:
+    first = ("user", "The minimum part size is 8 MiB, with a timeout of 30 s.")
+    assert told(account(work(first), [], 2000))["values"] == "size is 8 MiB; timeout of 30 s"
+    corrected = work(first, ("user", "Change of plan: minimum part size 16 MiB, not 8."))
+    assert told(account(corrected, [], 2000))["values"] == "timeout of 30 s"
+
+
 def test_of_what_differs_in_its_digits_alone_few_are_told() -> None:
     log = "\n".join(
         f"12:00:{at:02} conn={1000 + 37 * at} recv by Handler{at} in api_{at}_{at * 7}(x)" for at in range(20)

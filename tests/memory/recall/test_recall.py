@@ -957,6 +957,17 @@ async def test_with_a_statement_comes_what_the_user_said_later_about_the_same_th
     assert update.probability == statement.probability and update.signals["update"][1] > 0
 
 
+async def test_a_change_comes_with_what_it_changes_though_the_message_orders_something_too(
+    recall: Recall, past: Past
+) -> None:
+    moved = "Can you write Ann that the port of Postgres on heron changed"
+    said = frozenset(await past.say(PORT, "Good.", *TALK, moved, "Good.", *(f"The weather is {n}." for n in range(30))))
+    await past.index()
+    await past.mark_users()
+    statement, update = (await recall.recall(ask("Where is the dev database?", said), 10)).candidates[:2]
+    assert (statement.memory.text, update.memory.text) == (PORT, moved) and update.signals["update"][1] > 0
+
+
 @pytest.mark.parametrize("how", ["quoted by a visible text", "told by an earlier block"])
 async def test_an_update_comes_with_what_it_updates_though_it_was_told_before(
     recall: Recall, past: Past, how: str

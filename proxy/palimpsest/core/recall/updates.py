@@ -35,10 +35,18 @@ BRIEF_CHARS = 60  # of an answer that tells nothing without what it answers: "5 
 # the earlier one's subject. 27 of 27 corrections are as much alike ("My dentist is Dr. Okafor" / "Dr. Okafor retired,
 # my dentist is Dr. Lindgren now"), and 21 of 462 statements and the likest later one; without the subject, 25 and 14.
 LEAST_ALIKE = 0.65
+LEAST_ALIKE_CHANGED = 0.55  # of one whose words say that something changed: "his operation was postponed, write him"
 LEAST_ALIKE_RANKED = 0.45  # of one that is among the first itself: the question leads to both
 SUBJECT_TERMS, SUBJECT_WEIGHT = 3, 0.2  # "Parents' evening is on Tuesday" / "They moved parents' evening, it's ..."
 _CALLED = re.compile(r"\b(?:(?:is|are|was) (?:called|named)|heißt|s'appelle|se llama|si chiama) ['\"]?(\w[\w-]+)")
 _WORD = re.compile(r"\d[\d.,]*(?<![.,])|\w[\w'-]*")
+_CHANGE = re.compile(  # not "now write the tests": where the word begins, the next task does
+    r"(?i)\b(?:moved|changed|postponed|cancell?ed|rescheduled|switched|renamed|replaced|no longer|any ?more|instead"
+    r"|on leave|change of plan|from now on|as of|new (?:time|date|number|address|port|price|name|account)"
+    r"|not \d[\d.,:]*|(?:is|are|its?|\w{2,}s) now|now (?:is|are|its|it.s|on|at|\d)|nicht mehr|statt(?:dessen)?"
+    r"|verschoben|abgesagt|geändert|ya no|ahora es|cambi(?:ó|aron|amos)|aplazad[oa]|n.est plus|désormais|reportée?"
+    r"|annulée?|déplacée?)\b|\bnow\s*(?:[.,;!]|$)"
+)
 REJECTION = re.compile(  # how a user's message begins that says that what it answers is wrong
     r"(?i)\W*(?:no\b(?!\W+(?:problem|worries|need|thanks?|one|idea|rush|matter|doubt|no)\b)|nope|wrong|incorrect|nein"
     r"|falsch|das stimmt nicht|non|you.re wrong|(?:that|this|it)(?:(?:.?s| is| was)"
@@ -47,9 +55,9 @@ REJECTION = re.compile(  # how a user's message begins that says that what it an
 
 
 def statements(table: PassageTable, best: RankedRows) -> Rows:
-    """The rows that are looked up once more: the first of all if it is an answer, and the user's first statements."""
+    """The rows that are looked up once more: the first if it is an answer, and what of the user's does not only ask."""
     rows = best.rows
-    stated = rows[table.users[rows] & (table.tells[rows] >= LEAST_UPDATING)][:STATEMENTS]
+    stated = rows[table.users[rows] & ~table.only_asks(rows)][:STATEMENTS]
     answer = rows[:1][~table.users[rows[:1]]]
     return np.concatenate([answer, stated])
 
@@ -57,6 +65,11 @@ def statements(table: PassageTable, best: RankedRows) -> Rows:
 def states(table: PassageTable, rows: Rows) -> Bools:
     """Which of these rows state something, (n,)."""
     return np.logical_and(~table.only_asks(rows), table.tells[rows] >= LEAST_UPDATING)
+
+
+def tells_of_change(text: str) -> bool:
+    """Whether a text says that something is no longer as it was, whatever else it tells or orders."""
+    return _CHANGE.search(text) is not None
 
 
 def gives_other_number(said: str, later: str) -> bool:

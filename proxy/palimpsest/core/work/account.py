@@ -26,6 +26,7 @@ from itertools import islice
 from posixpath import commonprefix
 
 from palimpsest.core.recall.human_text import untagged_words
+from palimpsest.core.recall.updates import gives_other_number
 from palimpsest.core.work.calls import (
     Act,
     Call,
@@ -45,7 +46,7 @@ from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
-from palimpsest.core.work.statements import decisions, names_something, of_here, rejected, values
+from palimpsest.core.work.statements import decisions, names_something, negates, of_here, rejected, values
 from palimpsest.domain import TOOL_ROLES, Account, AccountLine, frozen
 
 QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one
@@ -180,12 +181,19 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     ran = (one.call.what for one in done if one.call.act is Act.RAN and not only_looks(one.call.what))
     commands = {line.strip() for command in ran for line in command.splitlines()}
     typed = {at for at, text in enumerate(texts) if _speaker(text) == "user"}
-    against = {name for at in typed for said in rejected(full[at]) for name in names(said)}
+    against = {name: at for at in sorted(typed) for said in rejected(full[at]) for name in names(said)}
     offers = offered(full, stood, needs.keys(), heads, commands, typed)
-    offers = [one for one in offers if one.at in typed or against.isdisjoint(one.held)]
+    offers = [one for one in offers if not _is_rejected(one, against, one.at in typed)]
     room -= sum(len(label) + LABEL_CHARS for label in {PATHS, *map(_speaker, texts)})
     taken = choose_excerpts(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
     return Account((*acts, *_excerpt_lines(taken, texts, changed)), holding)
+
+
+def _is_rejected(excerpt: Excerpt, against: Mapping[str, int], is_typed: bool) -> bool:
+    """Whether what it names is what the user rejects. `against`: names, and in which message of his that is last."""
+    if is_typed and negates(excerpt.text):
+        return False
+    return any(name in against and (not is_typed or against[name] >= excerpt.at) for name in excerpt.held)
 
 
 def _without_solved(
@@ -349,10 +357,12 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
     def newest(found: Callable[[LostText], list[str]], most: int, chars: int) -> Iterator[tuple[str, int]]:
         named: dict[str, int] = {}
         alike: Counter[str] = Counter()
-        for text in reversed(texts):
+        for at, text in reversed([*enumerate(texts)]):
             for one in reversed(found(text)):
                 short = shortened(" ".join(one.split()), chars)
-                if short.lower() not in seen and not any(short in other or other in short for other in named):
+                if short.lower() in seen or _is_corrected(short, texts[at + 1 :]):
+                    continue
+                if not any(short in other or other in short for other in named):
                     alike[form := DIGITS.sub("0", short)] += 1
                     if alike[form] <= ALIKE:
                         named[short] = text.occurrence
@@ -365,6 +375,13 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
     ):
         if told := [*newest(found, most, chars)][::-1]:
             yield AccountLine(label, JOINT.join(one for one, _ in told), tuple(dict.fromkeys(at for _, at in told)))
+
+
+def _is_corrected(said: str, later: Iterable[LostText]) -> bool:
+    """Whether the user said later that it is another number: "part size 16 MiB, not 8"."""
+    numbers = DIGITS.findall(said)
+    corrections = (one.prose for one in later if one.role == "user" and any(number in one.prose for number in numbers))
+    return any(gives_other_number(said, correction) for correction in corrections)
 
 
 def runs_of(done: Sequence[CallOutcome]) -> dict[str, CallOutcome]:

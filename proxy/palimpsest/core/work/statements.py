@@ -135,6 +135,11 @@ def of_here(said: str) -> str:
     return "\n".join(filter(None, (",".join(takewhile(lambda part: not _NEGATES.search(part), one)) for one in parts)))
 
 
+def negates(said: str) -> bool:
+    """Whether a text says of something that it is not so, or not to be done."""
+    return _NEGATES.search(said) is not None
+
+
 def rejected(said: str) -> list[str]:
     """The words that a text says are not to be used, without questions and things that do not exist yet."""
     sentences = (one for one in SENTENCE.findall(said) if not one.rstrip().endswith("?"))

@@ -56,6 +56,7 @@ def with_related(
     looked_at = [*(rows for rows, _ in later.values()), *others.values(), np.array([*replies.values()], np.int64)]
     read = texts_of(texts, table, updates.union(looked_at))
     reports = {id for id, _, _, role, *_ in texts.of(table.ids[[*replies.values()]].tolist()) if role == "assistant"}
+    changing = {row for row, text in read.items() if updates.tells_of_change(text) and not table.only_asks(row)}
     behind: dict[int, list[tuple[int, float]]] = {}
     rare = term_weight(1, len(table))
     for row in said:
@@ -63,9 +64,16 @@ def with_related(
             one: float(cosine) + updates.likeness(said[row], query_terms(read[one]), weighed[row], rare)
             for one, cosine in zip(*later[row], strict=True)
             if one in read
-            and (updates.states(table, np.array([one])) or updates.gives_other_number(stated[row], read[one]))
+            and (
+                updates.states(table, np.array([one]))
+                or one in changing
+                or updates.gives_other_number(stated[row], read[one])
+            )
         }
         newest = sorted(one for one in alike.items() if one[1] >= updates.LEAST_ALIKE)[-1:]
+        newest += sorted(one for one in alike.items() if one[0] in changing and one[1] >= updates.LEAST_ALIKE_CHANGED)[
+            -1:
+        ]
         ranked = sorted(one for one in alike.items() if one[0] in first and one[1] >= updates.LEAST_ALIKE_RANKED)[-1:]
         named_too = [one for one in others[row].tolist() if one in read and updates.has_name(read[one], named[row])]
         behind[row] = [*newest, *ranked, *((one, 0.0) for one in named_too[: updates.NAMESAKES])]
