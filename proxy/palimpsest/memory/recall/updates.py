@@ -56,7 +56,8 @@ def with_related(
     looked_at = [*(rows for rows, _ in later.values()), *others.values(), np.array([*replies.values()], np.int64)]
     read = texts_of(texts, table, updates.union(looked_at))
     reports = {id for id, _, _, role, *_ in texts.of(table.ids[[*replies.values()]].tolist()) if role == "assistant"}
-    changing = {row for row, text in read.items() if updates.tells_of_change(text) and not table.only_asks(row)}
+    telling = [row for row, text in read.items() if updates.tells_of_change(text)]
+    changing = {row for row in telling if not table.only_asks(np.array([row]))}
     behind: dict[int, list[tuple[int, float]]] = {}
     rare = term_weight(1, len(table))
     for row in said:
