@@ -72,12 +72,10 @@ def with_related(
             )
         }
         newest = sorted(one for one in alike.items() if one[1] >= updates.LEAST_ALIKE)[-1:]
-        newest += sorted(one for one in alike.items() if one[0] in changing and one[1] >= updates.LEAST_ALIKE_CHANGED)[
-            -1:
-        ]
+        changed = [one for one in alike.items() if one[0] in changing and one[1] >= updates.LEAST_ALIKE_CHANGED]
         ranked = sorted(one for one in alike.items() if one[0] in first and one[1] >= updates.LEAST_ALIKE_RANKED)[-1:]
         named_too = [one for one in others[row].tolist() if one in read and updates.has_name(read[one], named[row])]
-        behind[row] = [*newest, *ranked, *((one, 0.0) for one in named_too[: updates.NAMESAKES])]
+        behind[row] = [*newest, *sorted(changed)[-1:], *ranked, *((one, 0.0) for one in named_too[: updates.NAMESAKES])]
     for row in first.tolist():
         if (at := updates.answered(table, row)) >= 0 and eligible[at]:
             behind[row] = [(at, 0.0), *behind.get(row, ())]
