@@ -33,7 +33,7 @@ REACH = {"PALIMPSEST_MEMORY__REACH": "tenant"}  # as `personal` has it: all conv
 SUMMARY = "This session is continued from an earlier one, which is summarized below:\n{text}"
 SYSTEM = {  # by whether tools are used: what a client says of itself, which is not under test
     False: "You are a helpful assistant.",
-    True: "You are an agent with tools, working in the folder {folder}.",
+    True: "You are an agent with tools.\nWorking directory: /home/me/{folder}",
 }
 
 

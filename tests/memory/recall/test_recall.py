@@ -488,6 +488,26 @@ async def test_a_rule_told_in_another_conversation_comes_to_a_request_that_is_ab
     assert texts(await recall.recall(replace(of_all, user=""), 10)) == comes
 
 
+@pytest.mark.parametrize(
+    ("folder", "request_text", "comes"),
+    [
+        (7, "Is it slow? Look at pgbouncer", True),
+        (8, "Is it slow? Look at pgbouncer", False),
+        (7, "Is it slow? Look at nginx", False),
+    ],
+    ids=["about it", "in another folder", "about nothing of it"],
+)
+async def test_what_holds_a_rule_without_a_lasting_word_comes_to_a_request_about_it_in_its_folder(
+    recall: Recall, past: Past, folder: int, request_text: str, comes: bool
+) -> None:
+    told = "Postgres has room for two hundred, so raise the pool to eighty, but do not restart pgbouncer, reload it."
+    await past.say(told, "Done.", *TALK, conversation="c-0", folder=7)
+    await past.index()
+    await past.mark_users()
+    query = ask(request_text, conversation="c-9", reach=Reach.TENANT, told=(), folder=folder, least_help=1.0)
+    assert texts(await recall.recall(query, 10)) == [told] * comes
+
+
 async def test_of_the_rules_of_a_project_so_many_are_told_in_all_and_those_that_were_lost_here_first(
     recall: Recall, past: Past
 ) -> None:

@@ -42,7 +42,7 @@ from palimpsest.core.recall.ranking import (
 )
 from palimpsest.core.recall.relevance import Relevance, relevance, term_weight
 from palimpsest.core.recall.small_loss import small_loss, without_general
-from palimpsest.core.recall.updates import nearest_first
+from palimpsest.core.recall.updates import nearest_first, union
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.core.recall.wishes import is_sure_wish
 from palimpsest.core.work.rules import rules
@@ -96,6 +96,8 @@ _HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of anot
 # Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
 # Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16 do.
 LEAST_CONCERN = 0.3
+LEAST_CONCERN_HERE = 0.2  # ... of one told in the same folder
+RULES_LOOKED_AT, RULES_ABOUT = 24, 2  # of the best passages, and told of them
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
 log = structlog.get_logger()
@@ -314,9 +316,9 @@ class Recall:
         eligible = eligibility.without_orders(texts, table, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
+        in_folder = partial(conversations_in, ask, scope.tenant, query.folder)
         if query.told is not None:
-            same = partial(conversations_in, ask, scope.tenant, query.folder)
-            standing = _standing(texts, table, query, asked, may_come, needs, same)
+            standing = _standing(texts, table, query, asked, may_come, needs, in_folder)
             certain = _prepend(_unranked(standing, "wish"), certain)
         warned = _precautions(texts, table, query, asked, eligible, needs)
         certain = _prepend(_unranked(warned, "wish"), certain)
@@ -332,6 +334,8 @@ class Recall:
         told[told] = ~eligibility.among(table.fulls[told], query.visible_fulls)
         if once is None or judged is None or helps < query.least_help:
             known = told_of_known_things(ask, scope, texts, table, eligible, asked)
+            if query.folder and once is not None:
+                known = union([known, _rules_about(texts, table, once, asked, in_folder)])
             if len(known):
                 reason += "; what the user told of a thing that the request speaks of as known comes"
                 known_too = with_related(ask, scope, texts, table, _unranked(known, "known"), eligible, told, asked)
@@ -528,6 +532,18 @@ def _precautions(
     return _fitting(table, told[:PRECAUTIONS_TOLD], room)
 
 
+def _rules_about(
+    texts: PassageTexts, table: PassageTable, once: RankedRows, asked: QueryMatches, in_folder: Callable[[], list[int]]
+) -> Rows:
+    """Of the best passages what the user told in this folder, if it holds a rule and words of the request."""
+    rows = once.rows[:RULES_LOOKED_AT]
+    is_concerned = table.users & ~table.only_asks(slice(None)) & _concerned(table, asked, LEAST_CONCERN_HERE)
+    if not len(rows := rows[is_concerned[rows]]):
+        return rows
+    said = texts_of(texts, table, rows[np.isin(table.conversations[rows], in_folder())])
+    return np.array([row for row, text in said.items() if rules([(row, text)], "")][:RULES_ABOUT], np.int64)
+
+
 def _fitting(table: PassageTable, rows: Iterable[int], room: float) -> Rows:
     """The first of the rows that fit into so many characters, in order; one that does not keeps no other away."""
     fitting: list[int] = []
@@ -551,11 +567,11 @@ def _near(asked: QueryMatches, eligible: Bools) -> Bools:
     return near
 
 
-def _concerned(table: PassageTable, asked: QueryMatches) -> Bools:
+def _concerned(table: PassageTable, asked: QueryMatches, least: float = LEAST_CONCERN) -> Bools:
     """Which passages hold so many of the request's words, by weight, that it may be about them: (n,)."""
     weights = {term: term_weight(len(rows), len(table)) for term, rows in asked.found.items()}
     whole = sum(weights.values()) + len(asked.absent) * term_weight(0, len(table))
-    concerned: Bools = sum_term_weights(asked.found, weights, len(table)) >= max(LEAST_CONCERN * whole, 1e-9)
+    concerned: Bools = sum_term_weights(asked.found, weights, len(table)) >= max(least * whole, 1e-9)
     return concerned
 
 
