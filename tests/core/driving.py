@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,9 @@ WINDOW_TOKENS = 128_000
 NOTHING = Recalled((), False, "nothing is kept here")
 
 
+@cache
 def client_table() -> Signals:
-    """The table that ships."""
+    """The table that ships; reading it takes longer than most that is made with it."""
     return read_signals(yaml.safe_load((ROOT / "config" / "clients.yaml").read_text(encoding="utf-8")))
 
 
