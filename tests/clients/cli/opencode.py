@@ -12,6 +12,8 @@ from tests.clients.cli.program import Program
 from tests.clients.recipes import recipe
 from tests.running import free_port, request, until
 
+JSON_BODY = {"content-type": "application/json"}
+NOBODY_THERE = b'{"permission": [{"permission": "question", "pattern": "*", "action": "deny"}]}'  # as `run` begins one
 WINDOW_TOKENS, REPLY_TOKENS = 60_000, 4_000  # its own prompt takes 10,000
 
 
@@ -41,19 +43,19 @@ class OpenCode(Program):
         return self.run("run", *(("--continue",) if self.turns else ()), text)
 
     def say_all(self, talk: Sequence[str]) -> str:
-        """In a conversation that has begun, of one server: each run takes seconds to start."""
-        if not self.turns:
-            return super().say_all(talk)
+        """Of one server: each run takes seconds to start."""
         port = free_port()
         command = [*self.through, self.path, "serve", "--port", str(port)]
         with subprocess.Popen(command, env=self.environment, cwd=self.work, stdout=subprocess.PIPE) as serving:
             try:
                 assert serving.stdout is not None
                 until(lambda: b"listening" in serving.stdout.readline(), "its server to listen")
-                session = f"/session/{request(port, 'GET', '/session').json[0]['id']}/message"
+                known: Sequence[Json] = request(port, "GET", "/session").json  # type: ignore[assignment]
+                asked = known[0] if self.turns else request(port, "POST", "/session", NOBODY_THERE, JSON_BODY).json
+                session = f"/session/{asked['id']}/message"
                 for text in talk:
                     body = orjson.dumps({"parts": [{"type": "text", "text": text}]})
-                    assert request(port, "POST", session, body, {"content-type": "application/json"}).status == 200
+                    assert request(port, "POST", session, body, JSON_BODY).status == 200
                 self.turns += len(talk)
                 messages: Sequence[Json] = request(port, "GET", session).json  # type: ignore[assignment]
                 said = [message for message in messages if message["info"]["role"] == "assistant"]
