@@ -31,3 +31,12 @@ def at(block: str, url: str) -> str:
     """A block with this address in it."""
     assert ADDRESS in block
     return block.replace(ADDRESS, url.removesuffix("/v1"))
+
+
+PYTHON = recipes("docs/clients.md", "python")
+LIBRARIES = {  # their recipes, by the row of the table of `docs/clients.md` that says what differs
+    **{name: dict(PYTHON)[name] for name in ("OpenAI SDK", "Anthropic SDK", "openai-agents", "LlamaIndex")},
+    **{name: dict(PYTHON)[name] for name in ("pydantic-ai", "LangGraph", "AutoGen")},
+    "LangChain, Anthropic's models": dict(PYTHON)["LangChain"],
+    "LangChain, OpenAI's models": dict(reversed(PYTHON))["LangChain"],
+}

@@ -11,14 +11,18 @@ import pytest
 from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.clients.cli.program import installed
-from tests.clients.recipes import DOCUMENTS, ENVIRONMENTS, at, recipe, recipes
+from tests.clients.recipes import DOCUMENTS, ENVIRONMENTS, LIBRARIES, at, recipe, recipes
 from tests.running import Proxy
 
 pytestmark = pytest.mark.slow
 
 BY_HAND = ("crewAI",)  # it takes a gigabyte to install
+ELSEWHERE = {*LIBRARIES.values()}  # `tests/clients/test_parity.py` runs them
 PYTHON = [
-    (document, *found) for document in DOCUMENTS for found in recipes(document, "python") if found[0] not in BY_HAND
+    (document, client, block)
+    for document in DOCUMENTS
+    for client, block in recipes(document, "python")
+    if client not in BY_HAND and block not in ELSEWHERE
 ]
 
 
