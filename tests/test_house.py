@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -154,8 +155,11 @@ def test_every_test_file_mirrors_a_source_file() -> None:
     assert strays == []
 
 
+parse = cache(ast.parse)  # the files of a tree that several tests look through
+
+
 def module_docstring(file: Path) -> str:
-    return ast.get_docstring(ast.parse(file.read_text())) or ""
+    return ast.get_docstring(parse(file.read_text())) or ""
 
 
 def test_every_source_file_begins_with_what_it_is() -> None:
@@ -169,7 +173,7 @@ def forgotten_tasks(source: str) -> list[int]:
     """Lines that start a task and keep no hold of it; it may vanish in mid-work, and its failure is never seen."""
     return [
         statement.lineno
-        for statement in ast.walk(ast.parse(source))
+        for statement in ast.walk(parse(source))
         if isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Call)
         and ast.unparse(statement.value.func) in ("asyncio.create_task", "asyncio.ensure_future", "loop.create_task")
@@ -200,7 +204,7 @@ OF_ONE_DATABASE = re.compile(
 
 def strings_in(source: str) -> list[ast.Constant]:
     """Strings, and the parts of those with fields; no docstrings."""
-    tree = ast.parse(source)
+    tree = parse(source)
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return [
         node
@@ -249,7 +253,7 @@ def test_the_top_of_the_tree_fits_on_a_page() -> None:
     arrows = {
         (file.relative_to(PACKAGE).parts[0].removesuffix(".py"), name.partition(".")[0])
         for file in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(parse(file.read_text()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "palimpsest"
         for name in ([node.module.partition(".")[2]] if "." in node.module else [one.name for one in node.names])
     }
