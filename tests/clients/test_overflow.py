@@ -1,7 +1,7 @@
 """
 Clients that cannot compact, in front of a model with a small window: their conversations go on past it.
 
-By hand at any size: `OVERFLOW_WINDOW_TOKENS=16000 OVERFLOW_TURNS=560` and `--timeout 0` is 400,000 tokens.
+By hand at any size: `OVERFLOW_WINDOW_TOKENS=16000 OVERFLOW_TURNS=330` and `--timeout 0` is 400,000 tokens.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from tests.running import Proxy, memory_in, texts
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("words_only")]
 
 WINDOW_TOKENS = int(os.environ.get("OVERFLOW_WINDOW_TOKENS", "5000"))
-TURNS = int(os.environ.get("OVERFLOW_TURNS", "40"))  # each with some 750 tokens
-LINES = "\n".join(f"line {number} of the log: worker {number} is fine and its queue is empty" for number in range(40))
+# Each with some 1,200 tokens: the libraries take a time that grows as the square of the number of messages.
+TURNS = int(os.environ.get("OVERFLOW_TURNS", "25"))
+LINES = "\n".join(f"line {number} of the log: worker {number} is fine and its queue is empty" for number in range(66))
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 
 agents.set_tracing_disabled(True)
