@@ -14,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import structlog
 from hypothesis import settings
 from palimpsest.domain import Json
 from palimpsest.domain.errors import MemoryFault
@@ -61,8 +62,11 @@ def pytest_configure() -> None:
     """
     Thousands of tests stay until the end: looking through them for garbage took a quarter of a quick run's start.
 
-    Nobody but our own servers is spoken to, and each proxy would read all authorities anew for one more.
+    Nobody but our own servers is spoken to, and each proxy would read all authorities anew for one more. Where nothing
+    else is configured, a traceback is logged with the values of all variables, which takes a second.
     """
+    plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*structlog.get_config()["processors"][:-1], plain])
     gc.set_threshold(GC_OBJECTS)
     os.environ.pop(EXTRA_AUTHORITIES, None)
 

@@ -20,11 +20,11 @@ SECRET = "the user's own words"
 def stream() -> Iterator[io.StringIO]:
     """A place that log lines go to; afterwards logging is as it was."""
     root = logging.getLogger()
-    before = (root.handlers[:], root.level)
+    before, configured = (root.handlers[:], root.level), structlog.get_config()
     yield io.StringIO()
     root.handlers[:], root.level = before
     logging.captureWarnings(False)
-    structlog.reset_defaults()
+    structlog.configure(**configured)
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ from tests.talking import record, user
 
 SECRET = b"s" * 32
 STREAM: RawHeaders = ((b"content-type", b"text/event-stream"),)
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 NO_POISON = (
     "CREATE TRIGGER refuse BEFORE INSERT ON content WHEN new.text = 'poison' BEGIN"
     " SELECT RAISE(ABORT, 'no poison here'); END",
