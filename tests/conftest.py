@@ -39,6 +39,7 @@ GC_OBJECTS = 50_000  # made since the last look for garbage
 TMPFS_BYTES = 12 << 20
 # Files of minutes that would begin last
 LONGEST = ("test_endure.py", "test_parity.py", "test_growth.py", "test_pipeline_real_model.py")
+TRACED = ("tests/core/", "tests/wire/", "tests/contract/test_wires.py")
 SLOW_MODULE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.M)
 
 settings.register_profile("default", deadline=None)  # what a test asserts must not depend on the machine's speed
@@ -72,8 +73,15 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the longest files: where files are shared out, none of them is to be alone in the end."""
+    """
+    Begins with the longest files: where files are shared out, none of them is to be alone in the end.
+
+    What `scripts/coverage` runs is marked.
+    """
     items.sort(key=lambda item: item.path.name not in LONGEST)
+    for item in items:
+        if item.nodeid.startswith(TRACED):
+            item.add_marker("traced")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

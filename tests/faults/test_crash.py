@@ -10,7 +10,7 @@ from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.running import Conversation, Proxy, memory_in, rows, stored_texts, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.server]
 
 SPEAKERS = 4
 
