@@ -7,6 +7,7 @@ from palimpsest.core.work.calls import (
     Act,
     calls_of,
     changed_by,
+    is_look,
     is_machine,
     only_looks,
     outcome_of,
@@ -142,6 +143,22 @@ def test_how_long_a_call_is_read_grows_with_its_length(sign: str) -> None:
         return f"Bash({json.dumps({'command': repeated(sign, 'cat > x.csv')(size)})})"
 
     assert exponent(calls_of, called_with, 4_000, 16_000) < 1.6
+
+
+@pytest.mark.parametrize(
+    ("message", "looks"),
+    [
+        ('read({"path": "src/app.py"})', True),
+        ('bash({"command": "ls apps | tail -3"})\nread({"path": "src/app.py"})', True),
+        ('bash({"command": "gh pr create -B develop"})', False),
+        ('edit({"path": "src/app.py", "old": "a", "new": "b"})', False),
+        ('The port is 7431.\nread({"path": "src/app.py"})', False),
+        ("It reads main(argv).", False),
+        ("", False),
+    ],
+)
+def test_a_message_that_only_calls_what_shows_something_is_a_look(message: str, looks: bool) -> None:
+    assert is_look(message) is looks
 
 
 @pytest.mark.parametrize("program", ["gcc ", "docker ", "git ", "kubectl ", "sudo ", "ssh "])

@@ -962,6 +962,15 @@ async def test_what_was_cleared_stays_out_of_other_conversations_for_an_hour(
     assert not (await recall.recall(ask(FESTIVAL, lost, without_cleared=True), 10)).admitted
 
 
+async def test_a_call_that_only_looks_is_not_told(recall: Recall, past: Past) -> None:
+    look = 'read({"path": "festival/harvest_festival_lisbon.md"})'
+    lost = frozenset(await past.say(TALK[0], look, *TALK[2:]))
+    await past.index()
+    assert (told := texts(await recall.recall(ask(FESTIVAL, lost), 10))) and look not in told
+    named = ask("", lost, named=frozenset({"unrelated.md"}))
+    assert (told := texts(await recall.recall(named, 10))) and look not in told
+
+
 PORT = "Our dev database is Postgres on port 5432 on the machine heron."
 MOVED = "We moved our dev database from port 5432 to 5433 on the machine heron."
 

@@ -161,6 +161,16 @@ def calls_of(readable: str) -> tuple[str, tuple[Call, ...]]:
     return (readable[: found[0].start()].rstrip() if found else readable), tuple(calls)
 
 
+def is_look(readable: str) -> bool:
+    """Whether a message does nothing but look: it reads files or runs what only shows something, and says no word."""
+    prose, calls = calls_of(readable)
+    return (
+        not prose
+        and bool(calls)
+        and all(one.act is Act.READ or (one.act is Act.RAN and only_looks(one.what)) for one in calls)
+    )
+
+
 def written_edits(prose: str) -> tuple[Call, ...]:
     """The edits of files that a text itself holds, as models write them that have no tools."""
     found = dict.fromkeys(match[1] or match[2] for match in _WRITTEN.finditer(prose))

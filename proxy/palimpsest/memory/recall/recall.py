@@ -45,6 +45,7 @@ from palimpsest.core.recall.small_loss import small_loss, without_general
 from palimpsest.core.recall.updates import nearest_first, union
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.core.recall.wishes import is_sure_wish
+from palimpsest.core.work.calls import is_look
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import Account, Candidate, Memory, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault
@@ -230,7 +231,7 @@ class Recall:
                 return [
                     Candidate(memories[id], gain, {"coverage": (place, gain)})
                     for place, (id, gain) in enumerate(best, start=1)
-                    if id in memories
+                    if id in memories and not _is_idle(memories[id])
                 ]
 
             typed, chars = worthwhile(_unseen(candidates_of(typed_passages(rows, query, limit)), query.seen))
@@ -417,7 +418,7 @@ class Recall:
 
 
 def _candidates(texts: PassageTexts, table: PassageTable, best: RankedRows) -> tuple[Candidate, ...]:
-    """The best passages with their texts, and what each signal said of them; thanks and greetings tell nothing."""
+    """The best passages with their texts, and what each signal said of them, without those that tell nothing."""
     ids, before = table.ids[best.rows].tolist(), table.before[best.rows]
     follows = np.where(before >= 0, table.occurrences[before], 0).tolist()
     memories = _memories(texts, dict(zip(ids, follows, strict=True)))
@@ -427,8 +428,13 @@ def _candidates(texts: PassageTexts, table: PassageTable, best: RankedRows) -> t
     return tuple(
         Candidate(memories[id], score, dict(zip(signals, said, strict=True)), probability)
         for id, score, said, probability in rows
-        if id in memories and not read_utterance(memories[id].text).is_small_talk
+        if id in memories and not _is_idle(memories[id])
     )
+
+
+def _is_idle(memory: Memory) -> bool:
+    """Whether a passage only thanks or greets, or is the call of a tool that only looks: its result tells more."""
+    return (memory.role == "assistant" and is_look(memory.text)) or read_utterance(memory.text).is_small_talk
 
 
 def _unseen(found: Iterable[Candidate], seen: Sequence[str]) -> tuple[Candidate, ...]:
