@@ -19,6 +19,7 @@ from palimpsest.core.recall.updates import (
     SUBJECT_WEIGHT,
     all_names,
     answered,
+    clauses,
     gives_other_number,
     has_name,
     later_statements,
@@ -129,6 +130,7 @@ def test_an_order_or_a_question_gives_another_number_where_it_says_in_place_of_w
         ("They are 31 now, not 28.", True),
         ("Der Termin ist verschoben.", True),
         ("La reunión ahora es el jueves.", True),
+        ("From May the hourly rate is 78.", True),
         ("Now write the tests.", False),
         ("Our database is on port 5432.", False),
         ("Run it right now please", False),
@@ -136,6 +138,12 @@ def test_an_order_or_a_question_gives_another_number_where_it_says_in_place_of_w
 )
 def test_what_says_that_something_is_no_longer_as_it_was_tells_of_a_change(said: str, changes: bool) -> None:
     assert tells_of_change(said) is changes
+
+
+def test_clauses_are_told_apart_and_a_text_without_one_is_one() -> None:
+    text = "Our port is 5441, hourly rate 72 and saturday open. Ann reviews; v1.2 stays"
+    assert [part[-1] for part in clauses(text)] == ["5441", "72", "open", "review", "stay"]
+    assert clauses("Ok. Fine.") == [query_terms("Ok. Fine.")]
 
 
 def test_texts_share_more_where_their_rare_words_are_the_same() -> None:

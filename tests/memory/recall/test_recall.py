@@ -997,6 +997,19 @@ async def test_a_change_comes_with_what_it_changes_though_the_message_orders_som
     assert (statement.memory.text, update.memory.text) == (PORT, moved) and update.signals["update"][1] > 0
 
 
+async def test_each_clause_of_a_statement_comes_with_what_changes_it(recall: Recall, past: Past) -> None:
+    stated = "The database listens on port 5432, Jonas reviews merge requests, and the nightly backup runs at three."
+    port = "Write the team: the database listens on port 5433 from monday, everything else stays, tell them"
+    backup = "Can you note that the nightly backup runs at five from now on, the old disk was too slow"
+    others = (f"The weather is {n}." for n in range(30))
+    said = frozenset(await past.say(stated, "Good.", *TALK, port, "Good.", backup, "Good.", *others))
+    await past.index()
+    await past.mark_users()
+    told = (await recall.recall(ask("Who reviews merge requests?", said), 10)).candidates[:3]
+    assert [one.memory.text for one in told] == [stated, port, backup]
+    assert all(one.signals["update"][1] > 0 for one in told[1:])
+
+
 @pytest.mark.parametrize("how", ["quoted by a visible text", "told by an earlier block"])
 async def test_an_update_comes_with_what_it_updates_though_it_was_told_before(
     recall: Recall, past: Past, how: str

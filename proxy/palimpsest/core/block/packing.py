@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from palimpsest.core.archive.chunking import ASKS, WARNS, WISHES, certainty_of, query_terms, terms
+from palimpsest.core.recall.updates import UPDATE
 from palimpsest.core.recall.utterance import QUESTION_MARKS
 from palimpsest.domain import BLOCK_CLOSE, Block, BlockKind, Budget, Candidate, Memory
 from palimpsest.wire.frame import opened, quotation
@@ -129,6 +130,8 @@ def pack(
             continue
         least_chars = 0 if chosen else LEAST_LINE_CHARS
         worth_chars = len(memory.text) if is_wanted else _worth_chars(candidate, budget, least_chars)
+        if candidate.signals.get(UPDATE, (0, 0.0))[1] > 0 and any(one.occurrence < memory.occurrence for one in chosen):
+            worth_chars = max(worth_chars, min(len(memory.text), STRETCH_CHARS))  # or what it updates stands as true
         if not worth_chars:
             cut[memory.id] = f"a probability of {candidate.probability:.3f} is not worth its length"
             continue

@@ -42,7 +42,7 @@ from palimpsest.core.recall.ranking import (
 )
 from palimpsest.core.recall.relevance import Relevance, relevance, term_weight
 from palimpsest.core.recall.small_loss import small_loss, without_general
-from palimpsest.core.recall.updates import nearest_first, union
+from palimpsest.core.recall.updates import UPDATE, nearest_first, union
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.core.recall.wishes import is_sure_wish
 from palimpsest.core.work.calls import is_look
@@ -56,7 +56,7 @@ from palimpsest.memory.recall import eligibility
 from palimpsest.memory.recall.fresh_passages import AT_ONCE, EmbedAside, FreshPassages
 from palimpsest.memory.recall.lost_work import account_of, covering_passages, typed_passages, uncleared, worthwhile
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
-from palimpsest.memory.recall.updates import UPDATE, texts_of, told_of_known_things, with_related
+from palimpsest.memory.recall.updates import texts_of, told_of_known_things, with_related
 from palimpsest.memory.timeouts import await_for
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask, Engine, ask_ahead

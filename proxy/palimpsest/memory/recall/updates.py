@@ -13,13 +13,12 @@ from palimpsest.core.recall import updates
 from palimpsest.core.recall.known_things import TOLD, is_about, known_things, possible_names, told_of
 from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, QueryMatches, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
+from palimpsest.core.recall.updates import UPDATE
 from palimpsest.core.recall.utterance import language
 from palimpsest.memory.index.full_text import find, find_each
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.passages import PassageTexts
 from palimpsest.store.search.scope import Scope
-
-UPDATE = "update"  # the signal of what was said later about the same thing: how much alike they are
 
 
 def with_related(
@@ -58,12 +57,14 @@ def with_related(
     reports = {id for id, _, _, role, *_ in texts.of(table.ids[[*replies.values()]].tolist()) if role == "assistant"}
     telling = [row for row, text in read.items() if updates.tells_of_change(text)]
     changing = {row for row in telling if not table.only_asks(np.array([row]))}
+    parts = {row: updates.clauses(read[row]) for row in changing}
     behind: dict[int, list[tuple[int, float]]] = {}
     rare = term_weight(1, len(table))
     for row in said:
+        cosines = dict(zip(later[row][0].tolist(), later[row][1].tolist(), strict=True))
         alike = {
-            one: float(cosine) + updates.likeness(said[row], query_terms(read[one]), weighed[row], rare)
-            for one, cosine in zip(*later[row], strict=True)
+            one: cosine + updates.likeness(said[row], query_terms(read[one]), weighed[row], rare)
+            for one, cosine in cosines.items()
             if one in read
             and (
                 updates.states(table, np.array([one]))
@@ -72,6 +73,13 @@ def with_related(
             )
         }
         newest = sorted(one for one in alike.items() if one[1] >= updates.LEAST_ALIKE)[-1:]
+        for clause in updates.clauses(stated[row]) if changing else ():
+            most = {
+                one: cosines[one] + max(updates.likeness(clause, part, weighed[row], rare) for part in parts[one])
+                for one in alike.keys() & changing
+            }
+            near = sorted(one for one in most if most[one] >= updates.LEAST_ALIKE_CLAUSES)
+            newest += [(one, alike[one]) for one in near[-1:]]
         changed = [one for one in alike.items() if one[0] in changing and one[1] >= updates.LEAST_ALIKE_CHANGED]
         ranked = sorted(one for one in alike.items() if one[0] in first and one[1] >= updates.LEAST_ALIKE_RANKED)[-1:]
         named_too = [one for one in others[row].tolist() if one in read and updates.has_name(read[one], named[row])]
