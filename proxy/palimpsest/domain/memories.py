@@ -56,6 +56,8 @@ class Query:
     `plan` is how it is looked up; None: as it is asked.
     `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
     lasting wishes come with it, asked for or not; `whole_chars` how much may be lost for all of it to come.
+    `folder` is the one that its agent works in, as `Speaker` has it: what the user told there of the project comes
+    where a conversation begins; 0: the one that the conversation named before; None: that does not count.
     `told` are earlier blocks and words of the user that the model still sees: what the user asked to hold always
     comes, asked for or not, where it was lost or told elsewhere and none of them says it or anything else; None: never.
     `warned` are occurrences that blocks quoted lately, of which no precaution comes again; None: none comes at all.
@@ -69,7 +71,7 @@ class Query:
     reach: Reach = Reach.CONVERSATION
     user: str = ""
     scope: str = ""
-    folder: int = 0
+    folder: int | None = None
     lost: frozenset[int] | None = None
     visible_fulls: frozenset[int] = frozenset()  # fingerprints of what the model still sees
     excluded: frozenset[int] = frozenset()  # occurrences that replayed blocks already carry

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.core.caller.working_folder import FIRST_MESSAGES, named_folder, working_folder
+from palimpsest.core.caller.working_folder import FIRST_MESSAGES, LOOKED_AT_CHARS, named_folder, working_folder
 from palimpsest.domain import Message
+
+from tests.growing import exponent, repeated
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 
@@ -25,7 +27,14 @@ def said(text: str, role: str = "system") -> Message:
         ("Workspace: ~/code/shop.", "~/code/shop"),
         ("The current directory is: `/home/ann/shop/`", "/home/ann/shop"),
         ("**Working directory:** /home/ann/shop", "/home/ann/shop"),
-        ("Repository: /srv/shop (Django). Report in one sentence.", "/srv/shop"),
+        ("Repository: /srv/shop\nReport in one sentence.", "/srv/shop"),
+        ("<cwd>/Users/ann/My Projects/shop (copy)</cwd>", "/Users/ann/My Projects/shop (copy)"),
+        (
+            "Working directory: /Users/ann/Library/Mobile Documents/ann's, shop\n",
+            "/Users/ann/Library/Mobile Documents/ann's, shop",
+        ),
+        ("Working directory: C:/Users/ann/shop", "C:/Users/ann/shop"),
+        ("Working directory: \\\\server\\ann\\shop", "\\\\server\\ann\\shop"),
     ],
 )
 def test_the_folder_is_read_as_clients_write_it(text: str, folder: str):
@@ -45,6 +54,8 @@ def test_the_folder_is_read_as_clients_write_it(text: str, folder: str):
         "Working directory: /Users/ann/",
         "Working directory: ~",
         "Working directory: C:\\Users\\ann",
+        "Working directory: /home/runner/workspace",
+        "Working directory: /usr/src/app",
         "",
     ],
 )
@@ -64,3 +75,9 @@ def test_a_folder_has_one_hash_in_a_tenant_and_another_one_in_another_tenant():
     one, same = said("Working directory: /srv/shop"), said("cwd: /srv/shop/", "user")
     assert 0 < working_folder([one], KEY) == working_folder([same], KEY) < 1 << 63
     assert working_folder([one], OTHER_KEY) != working_folder([one], KEY) != working_folder([said("cwd: /srv/a")], KEY)
+
+
+def test_how_long_a_text_is_read_has_a_limit() -> None:
+    assert named_folder([said("x" * LOOKED_AT_CHARS + "\nWorking directory: /srv/shop")]) == ""
+    for sign in (":/a ", "current ", "cwd(", "project root "):
+        assert exponent(lambda text: named_folder([said(text)]), repeated(sign, ""), 4_000, 16_000) < 1.6

@@ -90,6 +90,8 @@ def test_only_the_first_statements_are_looked_up_again() -> None:
     table = passage_table([f"My locker number {at} has the code {at}172." for at in range(9)], users=range(0, 9, 2))
     rows = np.arange(9)
     assert statements(table, RankedRows(rows, np.zeros(9), {})).tolist() == [0, 2, 4][:STATEMENTS]
+    asks = replace(table, asks=np.arange(9) == 2, tells=np.zeros(9, np.float32))
+    assert statements(asks, RankedRows(rows, np.zeros(9), {})).tolist() == [0, 4, 6], "orders are, and questions not"
 
 
 def test_an_answer_that_comes_first_of_all_is_looked_up_too_as_it_may_be_out_of_date() -> None:
@@ -134,6 +136,11 @@ def test_an_order_or_a_question_gives_another_number_where_it_says_in_place_of_w
         ("Now write the tests.", False),
         ("Our database is on port 5432.", False),
         ("Run it right now please", False),
+        ("Now, write the docs.", False),
+        ("Fix it now!", False),
+        ("Add a new name field to the form.", False),
+        ("Use a list instead of a set.", False),
+        ("Der Port ist jetzt 5433.", True),
     ],
 )
 def test_what_says_that_something_is_no_longer_as_it_was_tells_of_a_change(said: str, changes: bool) -> None:

@@ -12,6 +12,7 @@ from palimpsest.core.work.excerpts import LINE_CHARS
 from palimpsest.domain import Account
 
 from tests.examples import examples
+from tests.growing import exponent
 
 
 def work(*said: tuple[str, str]) -> list[LostMessage]:
@@ -394,11 +395,29 @@ def test_what_a_user_takes_back_is_not_told_of_his_own_words_either() -> None:
     assert "Cast station_id" in earlier, "what he wants later holds"
 
 
+def test_what_a_user_forbids_to_touch_is_still_told_of_in_his_words() -> None:
+    said = work(
+        ("user", "The bug is in src/legacy.py: parse_header() drops the charset. Do not touch src/legacy.py, wrap it."),
+        ("assistant", "Wrapped."),
+    )
+    assert "parse_header() drops" in told(account(said, [], 2000))["user"]
+
+
 def test_a_value_that_the_user_corrected_is_not_told() -> None:
     first = ("user", "The minimum part size is 8 MiB, with a timeout of 30 s.")
     assert told(account(work(first), [], 2000))["values"] == "size is 8 MiB; timeout of 30 s"
     corrected = work(first, ("user", "Change of plan: minimum part size 16 MiB, not 8."))
     assert told(account(corrected, [], 2000))["values"] == "timeout of 30 s"
+    asked = work(first, ("user", "Why do I see a size of 8 MiB at first and a size of 3 MiB after an hour, not 8?"))
+    assert "size is 8 MiB" in told(account(asked, [], 2000))["values"]
+
+
+def test_how_long_values_are_compared_with_corrections_grows_with_their_number() -> None:
+    def talk(size: int) -> list[LostMessage]:
+        said = "The limit_{0} is {0} MB. Use {0} workers for job {0}, not {1}."
+        return work(*(("user", said.format(at, at + 1)) for at in range(size)))
+
+    assert exponent(lambda lost: account(lost, [], 2000), talk, 100, 400) < 1.6
 
 
 def test_of_what_differs_in_its_digits_alone_few_are_told() -> None:

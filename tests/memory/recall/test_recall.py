@@ -12,10 +12,10 @@ from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.core.recall.needs import PRECAUTIONS_TOLD
 from palimpsest.core.recall.ranking import Recipe
 from palimpsest.core.work.rules import rules
-from palimpsest.domain import BlockKind, Event, Generosity, HeadFlag, Json, Plan, Query, Reach, Recalled, Teller
+from palimpsest.domain import BlockKind, Event, Generosity, HeadFlag, Json, Plan, Query, Reach, Recalled, Role, Teller
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.memory.index.passage_tables import PassageTables
-from palimpsest.memory.recall.recall import CLEARED_SECONDS, STANDING_CHARS, Recall
+from palimpsest.memory.recall.recall import CLEARED_SECONDS, NOTES_CHARS, STANDING_CHARS, Recall
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask
 from palimpsest.store.engine.sqlite.database import Database
@@ -488,24 +488,48 @@ async def test_a_rule_told_in_another_conversation_comes_to_a_request_that_is_ab
     assert texts(await recall.recall(replace(of_all, user=""), 10)) == comes
 
 
-@pytest.mark.parametrize(
-    ("folder", "request_text", "comes"),
-    [
-        (7, "Is it slow? Look at pgbouncer", True),
-        (8, "Is it slow? Look at pgbouncer", False),
-        (7, "Is it slow? Look at nginx", False),
-    ],
-    ids=["about it", "in another folder", "about nothing of it"],
+TOLD_OF_PROJECT = (
+    "Postgres has room for two hundred, so raise the pool to eighty, but do not restart pgbouncer, reload it."
 )
-async def test_what_holds_a_rule_without_a_lasting_word_comes_to_a_request_about_it_in_its_folder(
-    recall: Recall, past: Past, folder: int, request_text: str, comes: bool
+
+
+@pytest.mark.parametrize(
+    ("told_in", "asked_in", "comes"),
+    [
+        (FOLDER, FOLDER, True),
+        (FOLDER, {"folder": 8}, False),
+        (FOLDER, {"folder": 0}, False),
+        (FOLDER, {"folder": None}, False),
+        ({}, FOLDER, False),
+        (FOLDER | {"role": Role.SUBAGENT}, FOLDER, False),
+        (FOLDER, FOLDER | {"reach": Reach.CONVERSATION}, False),
+        (FOLDER, FOLDER | {"scope": "shop"}, False),
+        (FOLDER | {"user": "bob"}, FOLDER | {"user": "ann"}, False),
+    ],
+    ids=str,
+)
+async def test_what_a_user_told_of_a_project_comes_where_a_main_conversation_in_its_folder_begins(
+    recall: Recall, past: Past, told_in: dict[str, Any], asked_in: dict[str, Any], comes: bool
 ) -> None:
-    told = "Postgres has room for two hundred, so raise the pool to eighty, but do not restart pgbouncer, reload it."
-    await past.say(told, "Done.", *TALK, conversation="c-0", folder=7)
+    await past.say(TOLD_OF_PROJECT, "Done.", "Is it slow?", "No.", *TALK, conversation="c-0", **told_in)
     await past.index()
     await past.mark_users()
-    query = ask(request_text, conversation="c-9", reach=Reach.TENANT, told=(), folder=folder, least_help=1.0)
-    assert texts(await recall.recall(query, 10)) == [told] * comes
+    of_query = {"conversation": "c-9", "reach": Reach.TENANT, "told": (), "least_help": 1.0}
+    query = ask("What is a monad?", **{**of_query, **asked_in})
+    assert texts(await recall.recall(query, 10)) == [TOLD_OF_PROJECT] * comes
+
+
+async def test_what_was_told_of_a_project_comes_once_the_newest_first_and_in_limits(recall: Recall, past: Past) -> None:
+    told = [f"{TOLD_OF_PROJECT} It is rule {number}." for number in range(12)]
+    occurrences = await past.say(*chain(*((one, "Noted.") for one in told)), conversation="c-0", **FOLDER)
+    await past.say("Hello", "Hello!", conversation="c-9", **FOLDER)
+    await past.index()
+    await past.mark_users()
+    query = ask("What is a monad?", conversation="c-9", reach=Reach.TENANT, told=(), least_help=1.0, folder=0)
+    first = texts(await recall.recall(query, 20))  # the folder is the one that the conversation named before
+    assert first == told[-len(first) :] and sum(map(len, first)) <= NOTES_CHARS < sum(map(len, first)) + len(told[0])
+    later = replace(query, excluded=frozenset(occurrences[-2:]))
+    assert texts(await recall.recall(later, 20)) == []
 
 
 async def test_of_the_rules_of_a_project_so_many_are_told_in_all_and_those_that_were_lost_here_first(

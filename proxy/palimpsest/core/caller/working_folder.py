@@ -15,14 +15,16 @@ from itertools import islice
 from palimpsest.domain import Message
 
 FIRST_MESSAGES = 4  # Codex sends its instructions, those of the project, and then its environment
-LABEL_CHARS = 48  # in front of the folder: "I'm currently working in the directory"
-_FOLDER = re.compile(r"(?:<cwd>|[:(](?:\*\*)?[ \t]*)[`\"']?((?:~?/|[A-Za-z]:\\)[^\s`\"'<>)(,;*]+)")
-_LABEL = re.compile(
-    r"(?i)\b(?:cwd|(?:work(?:ing|space)|project|repository|current)(?P<root> root)?(?: in the)?(?: work(?:ing|space))?"
-    r"(?: (?:directory|folder|path|dir))?)(?: is)? ?\Z"
+LOOKED_AT_CHARS = 100_000  # of each of them: system prompts have some 60,000 at most
+_NAMED = re.compile(
+    r"(?i)<cwd>([^<\n]{1,256})</cwd>"
+    r"|\b(?:cwd|(?:work(?:ing|space)|project|repository|current)(?P<root> root)?(?: in the)?(?: work(?:ing|space))?"
+    r"(?: (?:directory|folder|path|dir))?)(?: is)?(?: ?\(([^)\n]{1,256})\)|:([^\n]{1,256}))"
 )
-# The root, a home, and what is mounted under one name whatever is worked on: /workspace, /app
-_OF_NO_PROJECT = re.compile(r"(?i)[/\\~]*|/[^/]*|/(?:home|users)/[^/]*|[a-z]:\\(?:users\\)?[^\\]*")
+_PATH = re.compile(r"~?/|[A-Za-z]:[\\/]|\\\\")  # how a folder begins
+_OF_NO_PROJECT = re.compile(  # the root, a home, and what is mounted under one name whatever is worked on
+    r"(?i)[/\\~]*|/[^/]*|/(?:home|users)/[^/]*(?:/workspace)?|/usr/src/app|/private/tmp|[a-z]:[\\/](?:users[\\/])?[^\\/]*"
+)
 
 
 def working_folder(messages: Iterable[Message], key: bytes) -> int:
@@ -34,15 +36,19 @@ def working_folder(messages: Iterable[Message], key: bytes) -> int:
 
 
 def named_folder(messages: Iterable[Message]) -> str:
-    """The folder as it is written, that of a workspace before one inside; "" where none of a project is named."""
+    """
+    The folder as it is written, that of a workspace before one inside; "" where none of a project is named. Without a
+    sign behind it, it goes to the end of the line: names of folders hold blanks.
+    """
     inside = ""
     for message in islice(messages, FIRST_MESSAGES):
-        for found in _FOLDER.finditer(message.text if message.is_instruction or message.role == "user" else ""):
-            label = _LABEL.search(message.text, max(found.start() - LABEL_CHARS, 0), found.start())
-            folder = found[1].rstrip("/\\.")
-            if (label is None and not found[0].startswith("<")) or _OF_NO_PROJECT.fullmatch(folder):
+        is_read = message.is_instruction or message.role == "user"
+        for found in _NAMED.finditer(message.text if is_read else "", 0, LOOKED_AT_CHARS):
+            written: str = found[1] or found[3] or found[4]
+            folder = written.strip(" \t\r`\"'*").rstrip("/\\.")
+            if not _PATH.match(folder) or _OF_NO_PROJECT.fullmatch(folder):
                 continue
-            if label and label["root"]:
+            if found["root"]:
                 return folder
             inside = inside or folder
     return inside

@@ -152,7 +152,7 @@ def diagnose(
         reach=reach,
         user=speaker.user,
         scope=speaker.scope,
-        folder=speaker.folder,
+        folder=speaker.folder if lineage.role is Role.MAIN else None,
         lost=lost,
         visible_fulls=frozenset(chain(fulls, held)),
         excluded=frozenset() if sheds else blocks.occurrences,

@@ -47,12 +47,12 @@ _CLAUSE_ENDS = re.compile(r"[.!?;]\s+|\n+|, | - | (?:and|und|et|y|e) ")
 CLAUSE_TERMS = 2  # of a clause that says something
 _WORD = re.compile(r"\d[\d.,]*(?<![.,])|\w[\w'-]*")
 _CHANGE = re.compile(  # not "now write the tests": where the word begins, the next task does
-    r"(?i)\b(?:moved|changed|postponed|cancell?ed|rescheduled|switched|renamed|replaced|no longer|any ?more|instead"
-    r"|on leave|change of plan|as of|new (?:time|date|number|address|port|price|name|account)|not \d[\d.,:]*"
+    r"(?i)\b(?:moved|changed|postponed|cancell?ed|rescheduled|switched|renamed|replaced|no longer|any ?more"
+    r"|instead(?! of)|on leave|change of plan|as of|new (?:time|date|number|address|port|price|account)|not \d[\d.,:]*"
     r"|from (?:now on|next|(?:mon|tues|wednes|thurs|fri|satur|sun)day|march|april|may|june|july"
-    r"|(?:jan|feb|aug|sept?|oct|nov|dec)\w*)|(?:is|are|its?|\w{2,}s) now|now (?:is|are|its|it.s|on|at|\d)"
-    r"|nicht mehr|ab sofort|statt(?:dessen)?|verschoben|abgesagt|geändert|ya no|ahora es|cambi(?:ó|aron|amos)"
-    r"|aplazad[oa]|n.est plus|désormais|reportée?|annulée?|déplacée?)\b|\bnow\s*(?:[.,;!]|$)"
+    r"|(?:jan|feb|aug|sept?|oct|nov|dec)\w*)|(?:is|are|it.s|\w{2,}s) now|now (?:is|are|it.?s|on|at|\d)|pushed to"
+    r"|nicht mehr|jetzt|ab sofort|verlegt|statt(?:dessen)?|verschoben|abgesagt|geändert|ya no|ahora es"
+    r"|cambi(?:ó|aron|amos)|aplazad[oa]|n.est plus|désormais|est maintenant|reportée?|annulée?|déplacée?)\b"
 )
 REJECTION = re.compile(  # how a user's message begins that says that what it answers is wrong
     r"(?i)\W*(?:no\b(?!\W+(?:problem|worries|need|thanks?|one|idea|rush|matter|doubt|no)\b)|nope|wrong|incorrect|nein"

@@ -46,7 +46,17 @@ from palimpsest.core.work.names import is_file, names, placed
 from palimpsest.core.work.need import LostText, name_mentions, need, words
 from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
-from palimpsest.core.work.statements import decisions, names_something, negates, of_here, rejected, values
+from palimpsest.core.work.statements import (
+    SENTENCE,
+    decisions,
+    names_something,
+    negates,
+    of_here,
+    rejected,
+    replaced,
+    values,
+    without_printed,
+)
 from palimpsest.domain import TOOL_ROLES, Account, AccountLine, frozen
 
 QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one
@@ -181,19 +191,18 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     ran = (one.call.what for one in done if one.call.act is Act.RAN and not only_looks(one.call.what))
     commands = {line.strip() for command in ran for line in command.splitlines()}
     typed = {at for at, text in enumerate(texts) if _speaker(text) == "user"}
-    against = {name: at for at in sorted(typed) for said in rejected(full[at]) for name in names(said)}
+    against = {name for at in typed for said in rejected(full[at]) for name in names(said)}
+    taken_back = {name: at for at in sorted(typed) for said in replaced(full[at]) for name in names(said)}
     offers = offered(full, stood, needs.keys(), heads, commands, typed)
-    offers = [one for one in offers if not _is_rejected(one, against, one.at in typed)]
+    offers = [one for one in offers if (_holds(one, taken_back) if one.at in typed else against.isdisjoint(one.held))]
     room -= sum(len(label) + LABEL_CHARS for label in {PATHS, *map(_speaker, texts)})
     taken = choose_excerpts(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
     return Account((*acts, *_excerpt_lines(taken, texts, changed)), holding)
 
 
-def _is_rejected(excerpt: Excerpt, against: Mapping[str, int], is_typed: bool) -> bool:
-    """Whether what it names is what the user rejects. `against`: names, and in which message of his that is last."""
-    if is_typed and negates(excerpt.text):
-        return False
-    return any(name in against and (not is_typed or against[name] >= excerpt.at) for name in excerpt.held)
+def _holds(excerpt: Excerpt, taken_back: Mapping[str, int]) -> bool:
+    """Whether the user does not take back what a sentence of his names; in which message he does, by name."""
+    return negates(excerpt.text) or not any(taken_back.get(name, -1) >= excerpt.at for name in excerpt.held)
 
 
 def _without_solved(
@@ -360,7 +369,7 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
         for at, text in reversed([*enumerate(texts)]):
             for one in reversed(found(text)):
                 short = shortened(" ".join(one.split()), chars)
-                if short.lower() in seen or _is_corrected(short, texts[at + 1 :]):
+                if short.lower() in seen or (label == "values" and _is_corrected(short, at, corrections)):
                     continue
                 if not any(short in other or other in short for other in named):
                     alike[form := DIGITS.sub("0", short)] += 1
@@ -369,6 +378,13 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
         told = sorted(named, key=names_something, reverse=True)[:most]
         return ((one, at) for one, at in named.items() if one in told)
 
+    corrections = [
+        (at, frozenset(DIGITS.findall(one)), one)
+        for at, text in enumerate(texts)
+        if text.role == "user"
+        for one in SENTENCE.findall(without_printed(text))
+        if negates(one) and not one.rstrip().endswith("?")
+    ]
     for label, found, most, chars in (
         (DECIDED, decisions, DECISIONS, DECISION_CHARS),
         ("values", values, VALUES, VALUE_CHARS),
@@ -377,11 +393,13 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
             yield AccountLine(label, JOINT.join(one for one, _ in told), tuple(dict.fromkeys(at for _, at in told)))
 
 
-def _is_corrected(said: str, later: Iterable[LostText]) -> bool:
-    """Whether the user said later that it is another number: "part size 16 MiB, not 8"."""
-    numbers = DIGITS.findall(said)
-    corrections = (one.prose for one in later if one.role == "user" and any(number in one.prose for number in numbers))
-    return any(gives_other_number(said, correction) for correction in corrections)
+def _is_corrected(said: str, at: int, corrections: Sequence[tuple[int, Set[str], str]]) -> bool:
+    """Whether a user said later that it is another number, as "part size 16 MiB, not 8": message, numbers, sentence."""
+    numbers = frozenset(DIGITS.findall(said))
+    return any(
+        place > at and not numbers.isdisjoint(others) and gives_other_number(said, one)
+        for place, others, one in corrections
+    )
 
 
 def runs_of(done: Sequence[CallOutcome]) -> dict[str, CallOutcome]:

@@ -53,6 +53,7 @@ _REJECTS = re.compile(  # the word behind a negation, or behind its verb: "not 2
     r"(?:(?:use|touch|edit|change|run|restart|delete|the|to|on|in|with|at)\W+){0,3}(\S+)(?!\S)(?![^,;]{0,60}\byet\b)",
     re.IGNORECASE,
 )
+_REPLACES = re.compile(r"(?i)\bnot (?:the )?(\S+?)[,;] *(?!not\b)\w")  # "NOT safe_cast, string": another in its place
 _BINDS = re.compile(  # words of what is to hold, more than of what is to be done next
     r"(?i)\b(?:always|never|nobody|must|only|do not|don['\u2019]t (?!see|know|think|get|have)|avoid|without|forbidden"
     r"|keep|stick to|rather than|prefers?|leave|hands off|wants? (?!to)|ask (?:me|us)|tell me before|ignore|until"
@@ -144,6 +145,11 @@ def rejected(said: str) -> list[str]:
     """The words that a text says are not to be used, without questions and things that do not exist yet."""
     sentences = (one for one in SENTENCE.findall(said) if not one.rstrip().endswith("?"))
     return [word for one in sentences for word in _REJECTS.findall(one)]
+
+
+def replaced(said: str) -> list[str]:
+    """The words in whose place a text puts others: "not safe_cast, string"."""
+    return _REPLACES.findall(said)
 
 
 def without_printed(text: LostText) -> str:

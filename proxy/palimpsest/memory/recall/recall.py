@@ -46,7 +46,9 @@ from palimpsest.core.recall.updates import UPDATE, nearest_first, union
 from palimpsest.core.recall.utterance import read_utterance
 from palimpsest.core.recall.wishes import is_sure_wish
 from palimpsest.core.work.calls import is_look
+from palimpsest.core.work.need import LostText
 from palimpsest.core.work.rules import rules
+from palimpsest.core.work.statements import binds
 from palimpsest.domain import Account, Candidate, Memory, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Embedder, LookupCounts, Vectors
@@ -97,8 +99,7 @@ _HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of anot
 # Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
 # Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16 do.
 LEAST_CONCERN = 0.3
-LEAST_CONCERN_HERE = 0.2  # ... of one told in the same folder
-RULES_LOOKED_AT, RULES_ABOUT = 24, 2  # of the best passages, and told of them
+NOTES_CHARS = 800  # of what was told of a project, rules included, where a conversation in its folder begins
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
 log = structlog.get_logger()
@@ -177,7 +178,7 @@ class Recall:
         found, (vectors, *more_vectors) = reading.result(), [task.result() for task in embedding]
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        scope, table, eligible, lost, (asked, *more_asked) = found
+        scope, table, eligible, lost, here, (asked, *more_asked) = found
         if vectors is not None and self._fresh is not None:
             newest_first = table.ids[np.flatnonzero(eligible & ~table.embedded)[::-1]]
             await self._fresh.provide(query.tenant, scope, newest_first.tolist())
@@ -190,7 +191,7 @@ class Recall:
             texts = PassageTexts(ask, query.tenant)
 
             def judge(query: Query, near: Vectors | None, asked: QueryMatches) -> tuple[str, RankedRows | None, float]:
-                return self._judge(ask, scope, query, texts, table, eligible, lost, near, asked, needs, limit)
+                return self._judge(ask, scope, query, texts, table, eligible, lost, here, near, asked, needs, limit)
 
             reason, best, helps = judge(query, vectors, asked)
             if best is not None and more_asked and helps >= query.least_help:  # the question itself admits, or nothing
@@ -256,10 +257,10 @@ class Recall:
 
     def _look(
         self, query: Query, questions: Sequence[str], ask: Ask
-    ) -> tuple[Scope, PassageTable, Bools, Bools, list[QueryMatches]] | None:
+    ) -> tuple[Scope, PassageTable, Bools, Bools, Bools, list[QueryMatches]] | None:
         """
-        The scope, what it holds, what of it may come, what the conversation lost, and the questions without their
-        meanings: those come later.
+        The scope, what it holds, what of it may come, what the conversation lost, what was said in its folder, and the
+        questions without their meanings: those come later.
         """
         found = scope_of(ask, query)
         if found is None:
@@ -269,16 +270,24 @@ class Recall:
         tables = self._tables if chosen.cache else self._tables.empty()
         terms = [query_terms(text) for text in questions]
         marks = partial(cleared_in, tenant=scope.tenant, own=own, since=now - CLEARED_SECONDS)
+        has_folder = query.folder is not None and not query.scope and query.reach is not Reach.CONVERSATION
+        in_folder = partial(conversations_in, tenant=scope.tenant, folder=query.folder or 0, own=own)
 
         def ahead() -> list[Callable[[Ask], object]]:
             table, followed = tables.ahead(scope)
-            return [*followed, *([marks] if query.without_cleared else []), *find_ahead(scope, table, terms)]
+            return [
+                *followed,
+                *([marks] if query.without_cleared else []),
+                *([in_folder] if has_folder else []),
+                *find_ahead(scope, table, terms),
+            ]
 
         ask_ahead(ask, ahead)
         table = tables.table(ask, scope)
         held = find_each(ask, scope, table, terms)
         asked = [question_by_words(text, now, one, own) for text, one in zip(questions, held, strict=True)]
         cleared = marks(ask) if query.without_cleared else {}
+        here = np.isin(table.conversations, in_folder(ask) if has_folder else [])
         kept = eligibility.uncleared_passages(table, cleared)
         eligible, lost = eligibility.eligible_passages(table, query, own), eligibility.lost_passages(table, query, own)
         if query.reach is not Reach.CONVERSATION:
@@ -287,7 +296,7 @@ class Recall:
             from palimpsest.memory.recall.restriction import restricted  # few policies want one
 
             eligible, asked = restricted(ask, scope, table, chosen, eligible, asked)
-        return scope, table, *((eligible, lost) if kept is None else (eligible & kept, lost & kept)), asked
+        return scope, table, *((eligible, lost) if kept is None else (eligible & kept, lost & kept)), here, asked
 
     def _judge(
         self,
@@ -298,6 +307,7 @@ class Recall:
         table: PassageTable,
         eligible: Bools,
         lost: Bools,
+        here: Bools,
         vectors: Vectors | None,
         asked: QueryMatches,
         needs: Needs,
@@ -317,9 +327,11 @@ class Recall:
         eligible = eligibility.without_orders(texts, table, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
         certain = _wishes(table, asked, eligible, query.wishes)
-        in_folder = partial(conversations_in, ask, scope.tenant, query.folder)
         if query.told is not None:
-            standing = _standing(texts, table, query, asked, may_come, needs, in_folder)
+            standing = _standing(texts, table, query, asked, may_come, needs, here)
+            if here.any():
+                room = NOTES_CHARS - table.lengths[standing].sum()
+                standing = union([standing, _notes(texts, table, query, asked, may_come, here, room)])
             certain = _prepend(_unranked(standing, "wish"), certain)
         warned = _precautions(texts, table, query, asked, eligible, needs)
         certain = _prepend(_unranked(warned, "wish"), certain)
@@ -335,8 +347,6 @@ class Recall:
         told[told] = ~eligibility.among(table.fulls[told], query.visible_fulls)
         if once is None or judged is None or helps < query.least_help:
             known = told_of_known_things(ask, scope, texts, table, eligible, asked)
-            if query.folder and once is not None:
-                known = union([known, _rules_about(texts, table, once, asked, in_folder)])
             if len(known):
                 reason += "; what the user told of a thing that the request speaks of as known comes"
                 known_too = with_related(ask, scope, texts, table, _unranked(known, "known"), eligible, told, asked)
@@ -483,7 +493,7 @@ def _standing(
     asked: QueryMatches,
     may_come: Bools,
     needs: Needs,
-    in_folder: Callable[[], list[int]],
+    here: Bools,
 ) -> Rows:
     """
     The rules that hold always, are not visible and were not replaced, the newest that fit: first what this conversation
@@ -494,7 +504,7 @@ def _standing(
     is_here = about = np.ones(len(table), np.bool_)
     holds = table.wishes & _of_user(table, query, asked)
     if not query.scope and (holds & ~is_own).any():
-        is_here = is_own | np.isin(table.conversations, in_folder()) if query.folder else is_own
+        is_here = is_own | here
         about = is_here | (_concerned(table, asked) & _near(asked, may_come))
         holds &= about | (Need.TEXT in needs)
     of_both = np.flatnonzero(holds & ~is_own)[-MOST_STANDING:], np.flatnonzero(holds & is_own)[-MOST_STANDING:]
@@ -538,16 +548,25 @@ def _precautions(
     return _fitting(table, told[:PRECAUTIONS_TOLD], room)
 
 
-def _rules_about(
-    texts: PassageTexts, table: PassageTable, once: RankedRows, asked: QueryMatches, in_folder: Callable[[], list[int]]
+def _notes(
+    texts: PassageTexts,
+    table: PassageTable,
+    query: Query,
+    asked: QueryMatches,
+    may_come: Bools,
+    here: Bools,
+    room: float,
 ) -> Rows:
-    """Of the best passages what the user told in this folder, if it holds a rule and words of the request."""
-    rows = once.rows[:RULES_LOOKED_AT]
-    is_concerned = table.users & ~table.only_asks(slice(None)) & _concerned(table, asked, LEAST_CONCERN_HERE)
-    if not len(rows := rows[is_concerned[rows]]):
-        return rows
-    said = texts_of(texts, table, rows[np.isin(table.conversations[rows], in_folder())])
-    return np.array([row for row, text in said.items() if rules([(row, text)], "")][:RULES_ABOUT], np.int64)
+    """
+    What the user told of the project in other conversations in its folder, the newest that fits: what decides, forbids
+    or sets a value. It comes once, where a conversation begins.
+    """
+    here = here & table.users & (table.conversations != asked.own) & _of_user(table, query, asked)
+    if query.lost or eligibility.among(table.occurrences[here], query.excluded).any():
+        return table.ids[:0]
+    rows = np.flatnonzero(here & may_come & ~table.only_asks(slice(None)))[: -MOST_STANDING - 1 : -1]
+    said = texts_of(texts, table, rows)
+    return _fitting(table, [row for row in said if binds(LostText(0, "user", said[row]))], room)
 
 
 def _fitting(table: PassageTable, rows: Iterable[int], room: float) -> Rows:
@@ -573,11 +592,11 @@ def _near(asked: QueryMatches, eligible: Bools) -> Bools:
     return near
 
 
-def _concerned(table: PassageTable, asked: QueryMatches, least: float = LEAST_CONCERN) -> Bools:
+def _concerned(table: PassageTable, asked: QueryMatches) -> Bools:
     """Which passages hold so many of the request's words, by weight, that it may be about them: (n,)."""
     weights = {term: term_weight(len(rows), len(table)) for term, rows in asked.found.items()}
     whole = sum(weights.values()) + len(asked.absent) * term_weight(0, len(table))
-    concerned: Bools = sum_term_weights(asked.found, weights, len(table)) >= max(least * whole, 1e-9)
+    concerned: Bools = sum_term_weights(asked.found, weights, len(table)) >= max(LEAST_CONCERN * whole, 1e-9)
     return concerned
 
 

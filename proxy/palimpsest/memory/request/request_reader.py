@@ -106,8 +106,10 @@ class RequestReader:
         if is_excluded(chat, speaker, self.rules.policy.memory):
             return UntouchedRequest(Note.OFF, chat.model)
         known = _known_count(chat, before)
-        is_told = before is not None and known >= FIRST_MESSAGES
-        folder = before.speaker.folder if before and is_told else working_folder(chat.messages, rules.key(tenant))
+        if before and known >= FIRST_MESSAGES:
+            folder = before.speaker.folder
+        else:
+            folder = await self.work.run(new_bytes, working_folder, chat.messages, rules.key(tenant))
         speaker = replace(speaker, folder=folder)
         if any(message.refers for message in chat.messages[known:]):
             chat = replace(await self._completed(chat, speaker, timeout_seconds), layout=None)

@@ -41,9 +41,15 @@ class Scope:
         return f"memory.tenant = ? AND memory.conversation IN ({conversations})", tuple(args)
 
 
-def conversations_in(ask: Ask, tenant: int, folder: int) -> list[int]:
-    """Row ids of the conversations of a tenant whose agents work in a folder."""
-    return [id for (id,) in ask("SELECT id FROM conversation WHERE tenant = ? AND folder = ?", (tenant, folder))]
+def conversations_in(ask: Ask, tenant: int, folder: int, own: int) -> list[int]:
+    """Row ids of a tenant's main conversations in a folder; 0: the one that conversation `own` is in."""
+    rows = ask(
+        "SELECT id FROM conversation WHERE tenant = ? AND folder <> 0 AND role = 'main'"
+        " AND folder = coalesce(nullif(CAST(? AS BIGINT), 0),"
+        " (SELECT own.folder FROM conversation AS own WHERE own.id = ?))",
+        (tenant, folder, own),
+    )
+    return [id for (id,) in rows]
 
 
 def scope_of(ask: Ask, query: Query) -> tuple[Scope, int] | None:
