@@ -21,7 +21,7 @@ from palimpsest.core.caller.client_table import read_signals
 from palimpsest.core.caller.received import ReceivedRequest
 from palimpsest.core.conversation import Rules
 from palimpsest.core.reading import Reading
-from palimpsest.domain import Json
+from palimpsest.domain import Follows, Json, Speaker
 from palimpsest.domain.errors import WireError
 from palimpsest.domain.ports import Wire
 from palimpsest.memory.request.arrival import arrival_of
@@ -56,11 +56,16 @@ def reader(recent: RecentReadings, executor: Executor = EXECUTOR) -> RequestRead
 
 
 async def read(by: RequestReader, body: bytes, wire: Wire = chat, caller: bytes = b"sk-a") -> Reading:
+    return (await read_all(by, body, wire, caller))[0]
+
+
+async def read_all(
+    by: RequestReader, body: bytes, wire: Wire = chat, caller: bytes = b"sk-a"
+) -> tuple[Reading, Speaker, Follows | None]:
     request = ReceivedRequest([(b"authorization", b"Bearer " + caller)], body, None)
-    arrival = arrival_of(request, wire, rules())
-    found = await by.read(arrival, timeout_seconds=1)
+    found = await by.read(arrival_of(request, wire, rules()), timeout_seconds=1)
     assert not isinstance(found, UntouchedRequest)
-    return found[0]
+    return found
 
 
 def body_of(texts: Sequence[str], model: str = "gpt-4o") -> bytes:
@@ -104,6 +109,15 @@ def test_what_is_known_of_a_request_is_the_same_however_much_was_read_before(wir
             assert facts(reading) == expected
 
     asyncio.run(compare())
+
+
+async def test_the_folder_of_an_agent_is_read_whatever_was_read_before() -> None:
+    by = reader(RecentReadings())
+    talk = ["Working directory: /srv/shop", "Yes.", *(f"Step {number}" for number in range(6))]
+    shop = [(await read_all(by, body_of(talk[:count])))[1].folder for count in (1, 3, 5, 7)]
+    blog = (await read_all(by, body_of([talk[0].replace("shop", "blog"), *talk[1:]])))[1].folder
+    short = [(await read_all(by, body_of(["Hello", "Hi!", *more])))[1].folder for more in ([], [talk[0]])]
+    assert len({*shop}) == 1 and shop[0] not in (0, blog) and blog and short == [0, shop[0]]
 
 
 async def test_only_what_was_appended_is_read() -> None:

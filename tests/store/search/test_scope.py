@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.domain import Query, Reach
-from palimpsest.store.search.scope import Scope, scope_of
+from palimpsest.domain import Query, Reach, Role
+from palimpsest.store.search.scope import Scope, conversations_in, scope_of
 
 from tests.remembered import Past
 
@@ -71,3 +71,29 @@ async def test_questions_of_one_user_share_a_scope(told: Past) -> None:
         for name in ("c-1", "c-2")
     }
     assert len(scopes) == 1
+
+
+async def in_folder(past: Past, folder: int, conversation: str = "", tenant: str = "acme") -> set[str]:
+    """The main conversations of a tenant in a folder, or in that of a conversation."""
+    ids = dict(
+        await past.database.read(
+            "SELECT public, conversation.id FROM conversation JOIN tenant ON tenant.id = tenant WHERE name = ?",
+            (tenant,),
+        )
+    )
+    ((id,),) = await past.database.read("SELECT id FROM tenant WHERE name = ?", (tenant,))
+    found = await past.database.ask(lambda ask: conversations_in(ask, id, folder, ids.get(conversation, 0)))
+    return {name for name, number in ids.items() if number in found}
+
+
+async def test_a_folder_holds_the_main_conversations_of_its_tenant_and_each_keeps_its_first_one(past: Past) -> None:
+    await past.say("alpha", conversation="c-1", folder=7)
+    await past.say("beta", conversation="c-2")
+    await past.say("gamma", conversation="c-3", folder=7, role=Role.SUBAGENT)
+    await past.say("delta", conversation="c-1", tenant="other", folder=7)
+    assert await in_folder(past, 7) == {"c-1"}
+    assert await in_folder(past, 0) == await in_folder(past, 0, "c-2") == set()
+    await past.say("later", conversation="c-2", folder=7)
+    await past.say("elsewhere", conversation="c-2", folder=8)
+    assert await in_folder(past, 7) == await in_folder(past, 0, "c-2") == {"c-1", "c-2"}
+    assert await in_folder(past, 8) == set()
