@@ -336,6 +336,16 @@ async def test_precautions_are_told_whole_with_what_takes_them_back(recall: Reca
     assert set(await precautions(recall, past, *told)) == {*told}
 
 
+async def test_a_precaution_comes_with_what_the_user_said_later_of_it(recall: Recall, past: Past) -> None:
+    told, later = "For a cake at dinner, I am allergic to nuts.", "By the way, I am no longer allergic to nuts."
+    await past.say(told, "Noted.", *TALK, later, "Good.", user="lena")
+    await past.say("Hello.", conversation="c-2", user="lena")
+    await past.index()
+    await past.mark_users()
+    asked = ask(DINNER, conversation="c-2", reach=Reach.USER, user="lena", told=(), warned=frozenset(), least_help=1.0)
+    assert texts(await recall.recall(asked, 10)) == [told, later]
+
+
 async def test_a_precaution_that_asks_comes_behind_those_that_state(recall: Recall, past: Past) -> None:
     asks = [f"Can I cook a cake for dinner tonight with my diabetic aunt {name}?" for name in ("Ann", "Bea", "Cora")]
     states = "My uncle is allergic to nuts in cake."

@@ -333,8 +333,14 @@ class Recall:
                 room = NOTES_CHARS - table.lengths[standing].sum()
                 standing = union([standing, _notes(texts, table, query, asked, may_come, here, room)])
             certain = _prepend(_unranked(standing, "wish"), certain)
-        warned = _precautions(texts, table, query, asked, eligible, needs)
-        certain = _prepend(_unranked(warned, "wish"), certain)
+        told = eligibility.among(table.occurrences, query.excluded)
+        told[told] = ~eligibility.among(table.fulls[told], query.visible_fulls)
+        warned = _unranked(_precautions(texts, table, query, asked, eligible, needs), "wish")
+        if len(warned.rows):  # a knee that is fine again comes with what was forbidden for its sake
+            related = with_related(ask, scope, texts, table, warned, eligible, told, asked)
+            is_update = related.signals.get(UPDATE, np.zeros(len(related.rows))) > 0
+            warned = related.part(is_update | np.isin(related.rows, warned.rows))
+        certain = _prepend(warned, certain)
         whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
         whole = without_general(table, whole, texts_of(texts, table, whole))
         certain = _prepend(certain, _unranked(whole))
@@ -343,8 +349,6 @@ class Recall:
         if judged is None:
             reason = "no passage is similar, and none has a word of the question"
         reason += "; what was lost is little, and comes" if len(whole) else ""
-        told = eligibility.among(table.occurrences, query.excluded)
-        told[told] = ~eligibility.among(table.fulls[told], query.visible_fulls)
         if once is None or judged is None or helps < query.least_help:
             known = told_of_known_things(ask, scope, texts, table, eligible, asked)
             if len(known):
