@@ -44,9 +44,9 @@ class Scope:
 def conversations_in(ask: Ask, tenant: int, folder: int, own: int) -> list[int]:
     """Row ids of a tenant's main conversations in a folder; 0: the one that conversation `own` is in."""
     rows = ask(
-        "SELECT id FROM conversation WHERE tenant = ? AND folder <> 0 AND role = 'main'"
-        " AND folder = coalesce(nullif(CAST(? AS BIGINT), 0),"
-        " (SELECT own.folder FROM conversation AS own WHERE own.id = ?))",
+        "SELECT id FROM conversation WHERE tenant = ?1 AND folder <> 0 AND role = 'main'"
+        " AND folder = coalesce(nullif(CAST(?2 AS BIGINT), 0),"
+        " (SELECT own.folder FROM conversation AS own WHERE own.tenant = ?1 AND own.id = ?3))",
         (tenant, folder, own),
     )
     return [id for (id,) in rows]
