@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
 from posixpath import commonprefix
@@ -363,15 +363,13 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
     Where they are too many, what names something stands before what does not.
     """
 
-    def newest(found: Callable[[LostText], list[str]], most: int, chars: int) -> Iterator[tuple[str, int]]:
+    def newest(found: Sequence[list[str]], most: int, chars: int) -> Iterator[tuple[str, int]]:
         named: dict[str, int] = {}
         alike: Counter[str] = Counter()
-        for at, text in reversed([*enumerate(texts)]):
-            for one in reversed(found(text)):
+        for text, said in zip(reversed(texts), reversed(found), strict=True):
+            for one in reversed(said):
                 short = shortened(" ".join(one.split()), chars)
-                if short.lower() in seen or (label == "values" and _is_corrected(short, at, corrections)):
-                    continue
-                if not any(short in other or other in short for other in named):
+                if short.lower() not in seen and not any(short in other or other in short for other in named):
                     alike[form := DIGITS.sub("0", short)] += 1
                     if alike[form] <= ALIKE:
                         named[short] = text.occurrence
@@ -385,9 +383,11 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
         for one in SENTENCE.findall(without_printed(text))
         if negates(one) and not one.rstrip().endswith("?")
     ]
+    decided = [decisions(text) for text in texts]
+    valued = [[one for one in values(text) if not _is_corrected(one, at, corrections)] for at, text in enumerate(texts)]
     for label, found, most, chars in (
-        (DECIDED, decisions, DECISIONS, DECISION_CHARS),
-        ("values", values, VALUES, VALUE_CHARS),
+        (DECIDED, decided, DECISIONS, DECISION_CHARS),
+        ("values", valued, VALUES, VALUE_CHARS),
     ):
         if told := [*newest(found, most, chars)][::-1]:
             yield AccountLine(label, JOINT.join(one for one, _ in told), tuple(dict.fromkeys(at for _, at in told)))

@@ -55,8 +55,8 @@ def with_related(
     looked_at = [*(rows for rows, _ in later.values()), *others.values(), np.array([*replies.values()], np.int64)]
     read = texts_of(texts, table, updates.union(looked_at))
     reports = {id for id, _, _, role, *_ in texts.of(table.ids[[*replies.values()]].tolist()) if role == "assistant"}
-    telling = [row for row, text in read.items() if updates.tells_of_change(text)]
-    changing = {row for row in telling if not table.only_asks(np.array([row]))}
+    telling = np.array([row for row, text in read.items() if updates.tells_of_change(text)], np.int64)
+    changing = {*telling[~table.only_asks(telling)].tolist()}
     parts = {row: updates.clauses(read[row]) for row in changing}
     behind: dict[int, list[tuple[int, float]]] = {}
     rare = term_weight(1, len(table))
@@ -73,14 +73,15 @@ def with_related(
             )
         }
         newest = sorted(one for one in alike.items() if one[1] >= updates.LEAST_ALIKE)[-1:]
-        for clause in updates.clauses(stated[row]) if changing else ():
+        may_change = alike.keys() & changing
+        for clause in updates.clauses(stated[row]) if may_change else ():
             most = {
                 one: cosines[one] + max(updates.likeness(clause, part, weighed[row], rare) for part in parts[one])
-                for one in alike.keys() & changing
+                for one in may_change
             }
             near = sorted(one for one in most if most[one] >= updates.LEAST_ALIKE_CLAUSES)
             newest += [(one, alike[one]) for one in near[-1:]]
-        changed = [one for one in alike.items() if one[0] in changing and one[1] >= updates.LEAST_ALIKE_CHANGED]
+        changed = [(one, alike[one]) for one in may_change if alike[one] >= updates.LEAST_ALIKE_CHANGED]
         ranked = sorted(one for one in alike.items() if one[0] in first and one[1] >= updates.LEAST_ALIKE_RANKED)[-1:]
         named_too = [one for one in others[row].tolist() if one in read and updates.has_name(read[one], named[row])]
         behind[row] = [*newest, *sorted(changed)[-1:], *ranked, *((one, 0.0) for one in named_too[: updates.NAMESAKES])]
