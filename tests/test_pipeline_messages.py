@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import orjson
 import pytest
@@ -154,7 +155,8 @@ def test_instructions_of_ours_stand_where_this_api_has_them(upstream: ScriptedUp
 
 
 def answering(*blocks: Json) -> Reply:
-    return Reply(body=orjson.dumps({"id": "msg_9", "type": "message", "role": "assistant", "content": list(blocks)}))
+    said = {"id": f"msg_{uuid4().hex}", "type": "message", "role": "assistant", "content": list(blocks)}
+    return Reply(body=orjson.dumps(said))
 
 
 @pytest.fixture
