@@ -104,7 +104,7 @@ async def ask(
     looked = await memory._database.ask(functools.partial(memory._look, query, (text,)))
     if looked is None:
         return []
-    _, table, eligible, _, _, (known,) = looked
+    table, eligible, (known,) = looked.table, looked.eligible, looked.asked
     known = with_cosines(known, table, await memory._vectors(text))
     occurrences = store.occurrences(conversation)
     rows = []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
-from palimpsest.domain import Query
+from palimpsest.domain import Query, Reach
 from palimpsest.memory.recall.eligibility import (
     REPEAT_SECONDS,
     among,
@@ -15,8 +16,11 @@ from palimpsest.memory.recall.eligibility import (
     repeats_order,
     without_rejected,
 )
+from palimpsest.memory.recall.recall import Recall
 
 from tests.core.passage_tables import NOW, passage_table
+from tests.memory.recall.asking import LEAST_HELP, PORT, TALK, ask, texts
+from tests.remembered import Past
 
 
 def test_of_what_is_said_again_and_again_the_first_is_chosen_and_then_what_else_there_is() -> None:
@@ -108,3 +112,66 @@ def test_what_states_forbids_or_adds_anything_does_not_repeat_a_request(text: st
 )
 def test_an_order_with_more_words_tells_how_it_is_done(text: str, request_text: str, is_repeated: bool) -> None:
     assert repeats_order(text, request_text) == is_repeated
+
+
+async def test_an_earlier_copy_of_a_request_does_not_take_the_place_of_what_answers_it(
+    recall: Recall, past: Past
+) -> None:
+    request = "Write the line for the port of the dev database."
+    said = await past.say(PORT, "Good.", *TALK, request, "Here it is.", *("So.", "Yes.") * 20)
+    await past.index()
+    await past.mark_users()
+    recalled = await recall.recall(ask(f"{request} Thanks.", frozenset(said)), 10)
+    assert texts(recalled)[0] == PORT and request not in texts(recalled)
+
+
+async def test_of_requests_of_one_template_only_those_come_that_share_more_than_its_words(
+    recall: Recall, past: Past
+) -> None:
+    told = "Proofread this sentence: The heron stands beside the weir."
+    others = [f"Proofread this sentence: The {thing} is broken again." for thing in ("lamp", "kettle", "radio")]
+    lost = frozenset(await past.say(*chain.from_iterable((one, "Done.") for one in (told, *others))))
+    await past.index()
+    await past.mark_users()
+    asked = ask("Proofread this sentence: A heron has built a nest.", lost)
+    assert texts(await recall.recall(asked, 10)) == [told]
+    assert texts(await recall.recall(ask("Proofread this sentence: My uncle sings.", lost), 10)) == []
+
+
+@pytest.mark.parametrize("conversation", ["c-1", "c-2"])
+async def test_to_an_order_come_no_orders_and_mere_reports_but_what_lasts(
+    recall: Recall, past: Past, conversation: str
+) -> None:
+    order, report, target = "run the deploy again", "Deploy passes.", "Deploy target is eu-west-1"
+    await past.say(order, report, "And where?", target, *TALK, conversation=conversation)
+    await past.index()
+    await past.mark_users()
+    found = texts(await recall.recall(ask("ok. run the deploy", reach=Reach.TENANT), 10))
+    assert target in found and not {order, report} & {*found}
+    told = "The deploy fails only with two workers."
+    await past.say("And again?", told, *TALK, conversation="c-1")
+    await past.index()
+    assert told in texts(await recall.recall(ask("ok. run the deploy"), 10))
+    assert report in texts(await recall.recall(ask("Did the deploy pass?", reach=Reach.TENANT), 10))
+
+
+async def test_what_was_noted_under_a_title_comes_to_a_question_under_it(recall: Recall, past: Past) -> None:
+    notes = [
+        f"Trip to Lisbon: {note}." for note in ("the hotel is Casa Azul", "the flight leaves at 7:15", "Clara pays")
+    ]
+    lost = frozenset(await past.say(*chain.from_iterable((one, "Noted.") for one in notes)))
+    await past.index()
+    await past.mark_users()
+    found = texts(await recall.recall(ask("Trip to Lisbon: where do we sleep?", lost, least_help=LEAST_HELP), 10))
+    assert notes[0] in found
+
+
+async def test_what_a_user_forbade_or_told_comes_to_a_request_for_it_or_a_search_with_the_same_words(
+    recall: Recall, past: Past
+) -> None:
+    ban, statement = "Never deploy to staging on Fridays.", "My sister Clara is allergic to cashews."
+    said = await past.say(ban, "Good.", statement, "Good.", *TALK, *("So.", "Yes.") * 20)
+    await past.index()
+    await past.mark_users()
+    assert ban in texts(await recall.recall(ask("Deploy to staging on Fridays.", frozenset(said)), 10))
+    assert statement in texts(await recall.recall(ask(statement, frozenset(said)), 10))

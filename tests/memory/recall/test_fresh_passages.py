@@ -13,7 +13,7 @@ from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.fresh_passages import MOST_PASSAGES
 from palimpsest.memory.recall.recall import Recall
 
-from tests.memory.recall.test_recall import FESTIVAL, TALK, Counts, ask, texts
+from tests.memory.recall.asking import FESTIVAL, TALK, Counts, ask, texts
 from tests.remembered import Past, WordEmbedder
 from tests.talking import NOW
 

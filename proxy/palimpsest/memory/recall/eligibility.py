@@ -20,9 +20,8 @@ from palimpsest.core.recall.ranking import (
 from palimpsest.core.recall.utterance import has_question, read_utterance, words
 from palimpsest.core.work.statements import is_order, tells_nothing
 from palimpsest.domain import Query
-from palimpsest.memory.recall.updates import texts_of
+from palimpsest.memory.recall.scope_reader import ScopeReader
 from palimpsest.settings.policy import RecallPolicy
-from palimpsest.store.search.passages import PassageTexts
 
 EVERY_KIND = len(RecallPolicy().kinds)
 LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, and need not be looked at
@@ -96,17 +95,18 @@ def lost_passages(table: PassageTable, query: Query, own: int) -> Bools:
     return lost
 
 
-def without_copies(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
+def without_copies(reader: ScopeReader, eligible: Bools, asked: QueryMatches) -> Bools:
     """The eligible passages without earlier copies of the request, which would rank first and answer nothing."""
+    table = reader.table
     terms = len(asked.found) + len(asked.absent)
     is_alike = (2 * _held(table, asked, asked.found) > terms) & (table.lengths <= len(asked.text))
     rows = np.flatnonzero(eligible & _requests(table) & is_alike)[-MOST_COPIES:]
     kept = eligible.copy()
-    kept[[row for row, text in texts_of(texts, table, rows).items() if repeats(text, asked.text)]] = False
+    kept[[row for row, text in reader.texts_of(rows).items() if repeats(text, asked.text)]] = False
     return kept
 
 
-def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
+def without_template(reader: ScopeReader, eligible: Bools, asked: QueryMatches) -> Bools:
     """
     The eligible passages without requests that begin as this one does and have no other word in common with it.
 
@@ -114,7 +114,7 @@ def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, 
     Material behind a colon may look like a statement: "Proofread this sentence: The office is in Lisbon." But who asks
     a question behind one ("Trip to Lisbon: where do we sleep?") looks for what was noted under the same title.
     """
-    said = words(asked.text)
+    table, said = reader.table, words(asked.text)
     opening = {*query_terms(" ".join(said[:TEMPLATE_WORDS]))}
     before, colon, _ = asked.text.partition(":")
     if not opening or not opening <= asked.found.keys() or (colon and has_question(asked.text)):
@@ -124,7 +124,7 @@ def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, 
     rows = np.flatnonzero(eligible & is_request & (_held(table, asked, opening) == len(opening)))
     if len(rows) < LEAST_OF_TEMPLATE:
         return eligible
-    read = texts_of(texts, table, rows[-MOST_OF_TEMPLATE:])
+    read = reader.texts_of(rows[-MOST_OF_TEMPLATE:])
     alike = {row: len(commonprefix([words(text), said])) for row, text in read.items()}  # words, from the first
     length = sorted((0,) * LEAST_OF_TEMPLATE + (*alike.values(),))[-LEAST_OF_TEMPLATE]
     template = {*query_terms(" ".join(said[:length]))}
@@ -137,12 +137,13 @@ def without_template(texts: PassageTexts, table: PassageTable, eligible: Bools, 
     return kept
 
 
-def without_orders(texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches) -> Bools:
+def without_orders(reader: ScopeReader, eligible: Bools, asked: QueryMatches) -> Bools:
     """For an order ("ok. run the tests"), the eligible passages without the same order and mere reports ("Pushed.")."""
     if not is_order(asked.text):
         return eligible
+    table = reader.table
     brief = eligible & ~table.wishes & (table.lengths <= ORDER_CHARS)
-    read = texts_of(texts, table, np.flatnonzero(brief)[-MOST_OF_TEMPLATE:]).items()
+    read = reader.texts_of(np.flatnonzero(brief)[-MOST_OF_TEMPLATE:]).items()
     asked_for = {*query_terms(asked.text)}
 
     def is_empty(row: int, text: str) -> bool:

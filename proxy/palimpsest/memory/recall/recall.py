@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +20,7 @@ import numpy.ma  # else the first request waits for it: `np.unique` looks for ma
 import structlog
 
 from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
-from palimpsest.core.recall.needs import EXAMPLES, LEAST_NEAR, PRECAUTIONS_TOLD, Need, concerns, is_about_form, needs_of
+from palimpsest.core.recall.needs import EXAMPLES, needs_of
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
@@ -38,17 +37,12 @@ from palimpsest.core.recall.ranking import (
     keep_order,
     rank,
     ranks,
-    sum_term_weights,
 )
-from palimpsest.core.recall.relevance import Relevance, relevance, term_weight
+from palimpsest.core.recall.relevance import Relevance, relevance
 from palimpsest.core.recall.small_loss import small_loss, without_general
-from palimpsest.core.recall.updates import UPDATE, nearest_first, union
+from palimpsest.core.recall.updates import UPDATE
 from palimpsest.core.recall.utterance import read_utterance
-from palimpsest.core.recall.wishes import is_sure_wish
 from palimpsest.core.work.calls import is_look
-from palimpsest.core.work.need import LostText
-from palimpsest.core.work.rules import rules
-from palimpsest.core.work.statements import binds
 from palimpsest.domain import Account, Candidate, Memory, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.ports import Clock, Embedder, LookupCounts, Vectors
@@ -58,12 +52,14 @@ from palimpsest.memory.recall import eligibility
 from palimpsest.memory.recall.fresh_passages import AT_ONCE, EmbedAside, FreshPassages
 from palimpsest.memory.recall.lost_work import account_of, covering_passages, typed_passages, uncleared, worthwhile
 from palimpsest.memory.recall.question import question_by_words, with_boost, with_cosines, with_estimated_cosines
-from palimpsest.memory.recall.updates import texts_of, told_of_known_things, with_related
+from palimpsest.memory.recall.scope_reader import Looked, ScopeReader
+from palimpsest.memory.recall.unasked import Needs, prepended, unasked, unranked
+from palimpsest.memory.recall.updates import told_of_known_things, with_related
 from palimpsest.memory.timeouts import await_for
 from palimpsest.settings.policy import RecallPolicy
 from palimpsest.store.engine import Ask, Engine, ask_ahead
 from palimpsest.store.search.passages import PassageTexts
-from palimpsest.store.search.scope import Scope, conversations_in, scope_of
+from palimpsest.store.search.scope import conversations_in, scope_of
 from palimpsest.store.turns.cleared import cleared_in
 
 if TYPE_CHECKING:
@@ -91,16 +87,7 @@ ORDERS: Mapping[str, dict[str, Any]] = {
 ONLY_ANSWERS: Mapping[str, Any] = {"least_help": 0.0, "wishes": 0, "told": None, "warned": None, "whole_chars": 0}
 """What a query is without all that comes unasked."""
 
-WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
 EXAMPLES_SECONDS = 0.15  # that the first request waits for them; they take 0.1 beside other work
-Needs = Mapping[Need, Floats]
-STANDING_CHARS = 400  # of messages with rules that come whatever is asked: some six; of more, the newest
-_HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of another one, where none is named
-# Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
-# Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16 do.
-LEAST_CONCERN = 0.3
-NOTES_CHARS = 800  # of what was told of a project, rules included, where a conversation in its folder begins
-MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
 log = structlog.get_logger()
 
@@ -178,7 +165,7 @@ class Recall:
         found, (vectors, *more_vectors) = reading.result(), [task.result() for task in embedding]
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        scope, table, eligible, lost, here, (asked, *more_asked) = found
+        scope, table, eligible, (asked, *more_asked) = found.scope, found.table, found.eligible, found.asked
         if vectors is not None and self._fresh is not None:
             newest_first = table.ids[np.flatnonzero(eligible & ~table.embedded)[::-1]]
             await self._fresh.provide(query.tenant, scope, newest_first.tolist())
@@ -188,21 +175,18 @@ class Recall:
         unindexed, eligible_count = int((eligible & ~table.embedded).sum()), int(eligible.sum())
 
         def choose(ask: Ask) -> Recalled:
-            texts = PassageTexts(ask, query.tenant)
-
-            def judge(query: Query, near: Vectors | None, asked: QueryMatches) -> tuple[str, RankedRows | None, float]:
-                return self._judge(ask, scope, query, texts, table, eligible, lost, here, near, asked, needs, limit)
-
-            reason, best, helps = judge(query, vectors, asked)
+            reader = ScopeReader(ask, scope, table, query.tenant)
+            reason, best, helps = self._judge(reader, found, query, asked, vectors, needs, limit)
             if best is not None and more_asked and helps >= query.least_help:  # the question itself admits, or nothing
+                only = replace(query, **ONLY_ANSWERS)
                 others = [
-                    judge(replace(query, text=also.text, **ONLY_ANSWERS), near, also)[1]
+                    self._judge(reader, found, replace(only, text=also.text), also, near, needs, limit)[1]
                     for near, also in zip(more_vectors, more_asked, strict=True)
                 ]
                 from palimpsest.core.recall.query_plan import interleave  # few policies make plans
 
                 best = interleave([best, *filter(None, others)], limit)
-            candidates = () if best is None else _unseen(_candidates(texts, table, best), query.seen)
+            candidates = () if best is None else _unseen(_candidates(reader, best), query.seen)
             if candidates and vectors is not None and (keys := self._keys()) is not None:
                 words = [*asked.found, *asked.absent]
                 noted = keys.tier(ask, scope, table, eligible, words, vectors[0], self._clock())
@@ -255,17 +239,12 @@ class Recall:
 
         return await self._database.ask(look, query.tenant)
 
-    def _look(
-        self, query: Query, questions: Sequence[str], ask: Ask
-    ) -> tuple[Scope, PassageTable, Bools, Bools, Bools, list[QueryMatches]] | None:
-        """
-        The scope, what it holds, what of it may come, what the conversation lost, what was said in its folder, and the
-        questions without their meanings: those come later.
-        """
-        found = scope_of(ask, query)
-        if found is None:
+    def _look(self, query: Query, questions: Sequence[str], ask: Ask) -> Looked | None:
+        """Look the questions up by their words; None: nothing is stored in their scope."""
+        within = scope_of(ask, query)
+        if within is None:
             return None
-        scope, own = found
+        scope, own = within
         chosen, now = self._chosen(), self._clock()
         tables = self._tables if chosen.cache else self._tables.empty()
         terms = [query_terms(text) for text in questions]
@@ -296,67 +275,69 @@ class Recall:
             from palimpsest.memory.recall.restriction import restricted  # few policies want one
 
             eligible, asked = restricted(ask, scope, table, chosen, eligible, asked)
-        return scope, table, *((eligible, lost) if kept is None else (eligible & kept, lost & kept)), here, asked
+        if kept is not None:
+            eligible, lost = eligible & kept, lost & kept
+        return Looked(scope, table, eligible, lost, here, asked)
 
     def _judge(
         self,
-        ask: Ask,
-        scope: Scope,
+        reader: ScopeReader,
+        found: Looked,
         query: Query,
-        texts: PassageTexts,
-        table: PassageTable,
-        eligible: Bools,
-        lost: Bools,
-        here: Bools,
-        vectors: Vectors | None,
         asked: QueryMatches,
+        vectors: Vectors | None,
         needs: Needs,
         limit: int,
     ) -> tuple[str, RankedRows | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing, and None."""
+        table, eligible = found.table, found.eligible
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
-        may_come = eligible
         asked = with_estimated_cosines(with_cosines(asked, table, vectors), table.embedded, eligible)
         chosen = self._chosen()
         if chosen.floor is not None and asked.cosines is not None:
             eligible = eligible & (asked.cosines >= chosen.floor)
             query = replace(query, least_help=0.0)
-        eligible = eligibility.without_copies(texts, table, eligible, asked)
-        eligible = eligibility.without_template(texts, table, eligible, asked)
-        eligible = eligibility.without_orders(texts, table, eligible, asked)
+        eligible = eligibility.without_copies(reader, eligible, asked)
+        eligible = eligibility.without_template(reader, eligible, asked)
+        eligible = eligibility.without_orders(reader, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
-        certain = _wishes(table, asked, eligible, query.wishes)
-        if query.told is not None:
-            standing = _standing(texts, table, query, asked, may_come, needs, here)
-            if here.any():
-                room = NOTES_CHARS - table.lengths[standing].sum()
-                standing = union([standing, _notes(texts, table, query, asked, may_come, here, room)])
-            certain = _prepend(_unranked(standing, "wish"), certain)
         told = eligibility.among(table.occurrences, query.excluded)
         told[told] = ~eligibility.among(table.fulls[told], query.visible_fulls)
-        warned = _unranked(_precautions(texts, table, query, asked, eligible, needs), "wish")
-        if len(warned.rows):  # a knee that is fine again comes with what was forbidden for its sake
-            related = with_related(ask, scope, texts, table, warned, eligible, told, asked)
-            is_update = related.signals.get(UPDATE, np.zeros(len(related.rows))) > 0
-            warned = related.part(is_update | np.isin(related.rows, warned.rows))
-        certain = _prepend(warned, certain)
-        whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
-        whole = without_general(table, whole, texts_of(texts, table, whole))
-        certain = _prepend(certain, _unranked(whole))
+        certain = unasked(reader, found, query, asked, eligible, told, needs)
+        whole = small_loss(table, found.lost, found.lost & eligible, asked, query.whole_chars)
+        whole = without_general(table, whole, reader.texts_of(whole))
+        certain = prepended(certain, unranked(whole))
         helps = 0.0 if judged is None else judged.helps
         reason = f"helps with a probability of {helps:.2f}; {query.least_help:.2f} is required"
         if judged is None:
             reason = "no passage is similar, and none has a word of the question"
         reason += "; what was lost is little, and comes" if len(whole) else ""
         if once is None or judged is None or helps < query.least_help:
-            known = told_of_known_things(ask, scope, texts, table, eligible, asked)
+            known = told_of_known_things(reader, eligible, asked)
             if len(known):
                 reason += "; what the user told of a thing that the request speaks of as known comes"
-                known_too = with_related(ask, scope, texts, table, _unranked(known, "known"), eligible, told, asked)
-                certain = _prepend(certain, known_too)
+                known_too = with_related(reader, unranked(known, "known"), eligible, told, asked)
+                certain = prepended(certain, known_too)
             return reason, certain if len(certain.rows) else None, helps
-        passages, boosted = judged.passages, self._boosted(ask, scope, table, asked, vectors)
+        best = self._best(reader, once, judged, query, asked, vectors, eligible, limit)
+        reader.passages_of(np.concatenate([certain.rows, best.rows]))  # all that are going to be asked for, at once
+        return reason, prepended(certain, with_related(reader, best, eligible, told, asked)), judged.helps
+
+    def _best(
+        self,
+        reader: ScopeReader,
+        once: RankedRows,
+        judged: Relevance,
+        query: Query,
+        asked: QueryMatches,
+        vectors: Vectors | None,
+        eligible: Bools,
+        limit: int,
+    ) -> RankedRows:
+        """The passages that answer a question, by what they are worth, and as different as the policy wants them."""
+        table, passages, chosen = reader.table, judged.passages, self._chosen()
+        boosted = self._boosted(reader, asked, vectors)
         if boosted is not None:  # keys choose among passages; whether any help at all is said by their own texts
             nearer, rejudged = self._ranked(table, with_boost(asked, boosted[0]), eligible, limit)
             if nearer is not None and rejudged is not None:
@@ -369,9 +350,7 @@ class Recall:
         best = diversified(best, table.vectors, self._recipe_now.mmr_lambda).part(slice(limit))
         if boosted is not None and (keys := self._keys()) is not None:
             keys.note(boosted[1], best.rows)
-        texts.of(table.ids[np.concatenate([certain.rows, best.rows])].tolist())  # all that are going to be asked for
-        best = with_related(ask, scope, texts, table, best, eligible, told, asked)
-        return reason, _prepend(certain, best), judged.helps
+        return best
 
     def _ranked(
         self, table: PassageTable, asked: QueryMatches, eligible: Bools, limit: int
@@ -385,13 +364,12 @@ class Recall:
     def _recipe_now(self) -> Recipe:
         return replace(self._recipe, **ORDERS[self._chosen().fusion])
 
-    def _boosted(
-        self, ask: Ask, scope: Scope, table: PassageTable, asked: QueryMatches, vectors: Vectors | None
-    ) -> tuple[Floats, Rows] | None:
+    def _boosted(self, reader: ScopeReader, asked: QueryMatches, vectors: Vectors | None) -> tuple[Floats, Rows] | None:
         """The boost of each passage by items and relations, and the item that gave it; None: they are off."""
         if vectors is None or asked.cosines is None or (keys := self._keys()) is None:
             return None
-        return keys.boost(ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock())
+        words = [*asked.found, *asked.absent]
+        return keys.boost(reader.ask, reader.scope, reader.table, words, vectors[0], asked.cosines, self._clock())
 
     def warm(self) -> asyncio.Task[Vectors]:
         """The examples of needs, being embedded: from when the model is loaded, or the first request waits for them."""
@@ -431,11 +409,12 @@ class Recall:
             return None
 
 
-def _candidates(texts: PassageTexts, table: PassageTable, best: RankedRows) -> tuple[Candidate, ...]:
+def _candidates(reader: ScopeReader, best: RankedRows) -> tuple[Candidate, ...]:
     """The best passages with their texts, and what each signal said of them, without those that tell nothing."""
+    table = reader.table
     ids, before = table.ids[best.rows].tolist(), table.before[best.rows]
     follows = np.where(before >= 0, table.occurrences[before], 0).tolist()
-    memories = _memories(texts, dict(zip(ids, follows, strict=True)))
+    memories = _memories(reader.texts, dict(zip(ids, follows, strict=True)))
     signals = {name: values for name, values in best.signals.items() if name != PROBABILITY}
     listed = zip(*(zip(ranks(v).tolist(), v.tolist(), strict=True) for v in signals.values()), strict=True)
     rows = zip(ids, best.scores.tolist(), listed, best.signals[PROBABILITY].tolist(), strict=True)
@@ -480,143 +459,3 @@ def _memories(texts: PassageTexts, follows: Mapping[int, int]) -> dict[int, Memo
         )
         for id, occurrence, conversation, role, text, created_at, start, stop, tags in texts.of([*follows])
     }
-
-
-def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: int) -> RankedRows:
-    """The user's lasting wishes that are near to the question, the nearest first, the newer of equals."""
-    rows = np.flatnonzero(table.wishes & eligible & _near(asked, eligible))[::-1] if count else table.ids[:0]
-    near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
-    order = np.argsort(-near, kind="stable")[:count]
-    return RankedRows(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
-
-
-def _standing(
-    texts: PassageTexts,
-    table: PassageTable,
-    query: Query,
-    asked: QueryMatches,
-    may_come: Bools,
-    needs: Needs,
-    here: Bools,
-) -> Rows:
-    """
-    The rules that hold always, are not visible and were not replaced, the newest that fit: first what this conversation
-    lost, then what its user told in others of its scope or folder, or anywhere of what the request is about. Who asks
-    for a text gets all wishes about the form of texts, before others, those nearest to the request first.
-    """
-    is_own = table.conversations == asked.own
-    is_here = about = np.ones(len(table), np.bool_)
-    holds = table.wishes & _of_user(table, query, asked)
-    if not query.scope and (holds & ~is_own).any():
-        is_here = is_own | here
-        about = is_here | (_concerned(table, asked) & _near(asked, may_come))
-        holds &= about | (Need.TEXT in needs)
-    of_both = np.flatnonzero(holds & ~is_own)[-MOST_STANDING:], np.flatnonzero(holds & is_own)[-MOST_STANDING:]
-    wishes = np.sort(np.concatenate(of_both))
-    told = eligibility.among(table.occurrences[wishes], query.excluded)
-    seen = eligibility.among(table.fulls[wishes], query.visible_fulls) | told
-    room = STANDING_CHARS - table.lengths[wishes[told]].sum()
-    new = may_come[wishes] & ~seen
-    if not new.any():
-        return wishes[:0]
-    said = texts_of(texts, table, wishes[new | seen])
-    may_hold = {row for row in wishes[new].tolist() if row in said}
-    may_hold = {row for row in may_hold if is_here[row] or not _HERE.search(said[row])}
-    shown = "\n".join((*(query.told or ()), *(said[row] for row in wishes[seen].tolist() if row in said)))
-    of_form = {row for row in may_hold if Need.TEXT in needs and is_about_form(said[row])}
-    sure = {row for row in may_hold if about[row] and is_sure_wish(said[row])}
-    rows = {
-        row
-        for one in rules(((row, said[row]) for row in said if row in sure | of_form), shown)
-        for row in one.occurrences
-    }
-    rows |= {row for row in of_form | sure if not rules([(row, said[row])], "")}  # none that a later one could replace
-    first = nearest_first(np.array(sorted(rows & of_form), np.int64), asked).tolist()
-    order = [*first, *sorted(rows - of_form, key=lambda row: (is_own[row], row), reverse=True)]
-    return _fitting(table, order, room)
-
-
-def _precautions(
-    texts: PassageTexts, table: PassageTable, query: Query, asked: QueryMatches, eligible: Bools, needs: Needs
-) -> Rows:
-    """What the user told that may harm somebody: the nearest to the request of what fits, what asks behind the rest."""
-    if query.warned is None or asked.cosines is None or not needs:
-        return table.ids[:0]
-    warns = np.flatnonzero(table.warns & _of_user(table, query, asked))
-    room = STANDING_CHARS - table.lengths[warns[eligibility.among(table.occurrences[warns], query.excluded)]].sum()
-    is_due = eligible[warns] & ~eligibility.among(table.occurrences[warns], query.warned)
-    is_due &= asked.cosines[warns] >= LEAST_NEAR[query.told is None]
-    said = texts_of(texts, table, nearest_first(warns[is_due], asked)[:MOST_STANDING])
-    told = [row for row, text in said.items() if concerns(text, table.vectors[row], needs)]
-    told.sort(key=lambda row: said[row].rstrip().endswith("?"))
-    return _fitting(table, told[:PRECAUTIONS_TOLD], room)
-
-
-def _notes(
-    texts: PassageTexts,
-    table: PassageTable,
-    query: Query,
-    asked: QueryMatches,
-    may_come: Bools,
-    here: Bools,
-    room: float,
-) -> Rows:
-    """
-    What the user told of the project in other conversations in its folder, the newest that fits: what decides, forbids
-    or sets a value. It comes once, where a conversation begins.
-    """
-    here = here & table.users & (table.conversations != asked.own) & _of_user(table, query, asked)
-    if query.lost or eligibility.among(table.occurrences[here], query.excluded).any():
-        return table.ids[:0]
-    rows = np.flatnonzero(here & may_come & ~table.only_asks(slice(None)))[: -MOST_STANDING - 1 : -1]
-    said = texts_of(texts, table, rows)
-    return _fitting(table, [row for row in said if binds(LostText(0, "user", said[row]))], room)
-
-
-def _fitting(table: PassageTable, rows: Iterable[int], room: float) -> Rows:
-    """The first of the rows that fit into so many characters, in order; one that does not keeps no other away."""
-    fitting: list[int] = []
-    for row in rows:
-        if table.lengths[[row, *fitting]].sum() <= room:
-            fitting.append(row)
-    return np.array(sorted(fitting), int)
-
-
-def _of_user(table: PassageTable, query: Query, asked: QueryMatches) -> Bools:
-    """Which passages may tell of the request's user, (n,): where others share the scope, only this conversation's."""
-    is_shared = bool(query.user) and query.reach is not Reach.USER
-    return table.conversations == asked.own if is_shared else np.ones(len(table), np.bool_)
-
-
-def _near(asked: QueryMatches, eligible: Bools) -> Bools:
-    """Which passages are nearer to the question than others are, (n,); without a model all."""
-    if asked.cosines is None or not eligible.any():
-        return np.ones(len(eligible), np.bool_)
-    near: Bools = asked.cosines >= asked.cosines[eligible].mean() + WISH_ABOVE
-    return near
-
-
-def _concerned(table: PassageTable, asked: QueryMatches) -> Bools:
-    """Which passages hold so many of the request's words, by weight, that it may be about them: (n,)."""
-    weights = {term: term_weight(len(rows), len(table)) for term, rows in asked.found.items()}
-    whole = sum(weights.values()) + len(asked.absent) * term_weight(0, len(table))
-    concerned: Bools = sum_term_weights(asked.found, weights, len(table)) >= max(LEAST_CONCERN * whole, 1e-9)
-    return concerned
-
-
-def _unranked(rows: Rows, signal: str = "whole") -> RankedRows:
-    """Passages that come for certain as a ranking in which none is more probable than the rest."""
-    ones = np.ones(len(rows))
-    return RankedRows(rows, ones, {PROBABILITY: ones, signal: ones})
-
-
-def _prepend(certain: RankedRows, best: RankedRows) -> RankedRows:
-    """Put certain passages before those that answer the question, without duplicates."""
-    if not len(certain.rows):
-        return best
-    rest = best.part(~np.isin(best.rows, certain.rows))
-    signals = {
-        name: np.concatenate([one.signals.get(name, np.zeros(len(one.rows))) for one in (certain, rest)])
-        for name in {**certain.signals, **best.signals}
-    }
-    return RankedRows(np.concatenate([certain.rows, rest.rows]), np.concatenate([certain.scores, rest.scores]), signals)

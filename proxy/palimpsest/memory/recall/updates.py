@@ -11,25 +11,28 @@ import numpy as np
 from palimpsest.core.archive.chunking import names, query_terms, word_terms
 from palimpsest.core.recall import updates
 from palimpsest.core.recall.known_things import TOLD, is_about, known_things, possible_names, told_of
-from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, QueryMatches, RankedRows, Rows
+from palimpsest.core.recall.ranking import PROBABILITY, Bools, Floats, PassageTable, QueryMatches, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.updates import UPDATE
 from palimpsest.core.recall.utterance import language
-from palimpsest.memory.index.full_text import find, find_each
-from palimpsest.store.engine import Ask
-from palimpsest.store.search.passages import PassageTexts
-from palimpsest.store.search.scope import Scope
+from palimpsest.domain import frozen
+from palimpsest.memory.recall.scope_reader import ScopeReader
+
+
+@frozen
+class _Statement:
+    """A statement that a block will quote, and the user's later ones that share words with it, with their cosines."""
+
+    text: str
+    terms: Sequence[str]
+    found: Mapping[str, Rows]  # which rows hold each of its terms
+    weights: Mapping[str, float]
+    later_rows: Rows
+    cosines: Floats
 
 
 def with_related(
-    ask: Ask,
-    scope: Scope,
-    texts: PassageTexts,
-    table: PassageTable,
-    best: RankedRows,
-    eligible: Bools,
-    told: Bools,
-    asked: QueryMatches,
+    reader: ScopeReader, best: RankedRows, eligible: Bools, told: Bools, asked: QueryMatches
 ) -> RankedRows:
     """
     A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
@@ -38,53 +41,22 @@ def with_related(
     said next. An update comes even if it is one of the `told` rows, of which an earlier block quotes something:
     without it, the older statement would stand beside the question as what was said last.
     """
-    stated = texts_of(texts, table, updates.statements(table, best))
-    said = {row: query_terms(text) for row, text in stated.items()}
-    found = dict(zip(said, find_each(ask, scope, table, [*said.values()]), strict=True))
-    weighed = {
-        row: {term: term_weight(len(holding), len(table)) for term, holding in one.rows.items()}
-        for row, one in found.items()
-    }
-    may_update = eligible | told
-    later = {row: updates.later_statements(table, row, found[row].rows, weighed[row], may_update) for row in said}
-    named = {row: _names_not_asked_for(text, asked) for row, text in stated.items()}
-    others = {row: updates.namesakes(table, row, found[row].rows, named[row], eligible, asked) for row in said}
+    table = reader.table
     first = best.rows[: updates.STATEMENTS]
+    said = _statements(reader, updates.statements(table, best), eligible | told)
+    named = {row: _names_not_asked_for(one.text, asked) for row, one in said.items()}
+    others = {row: updates.namesakes(table, row, one.found, named[row], eligible, asked) for row, one in said.items()}
     replies = {row: (updates.outcome if table.users[row] else updates.next_said)(table, row) for row in first.tolist()}
     replies = {row: at for row, at in replies.items() if at >= 0 and eligible[at]}
-    looked_at = [*(rows for rows, _ in later.values()), *others.values(), np.array([*replies.values()], np.int64)]
-    read = texts_of(texts, table, updates.union(looked_at))
-    reports = {id for id, _, _, role, *_ in texts.of(table.ids[[*replies.values()]].tolist()) if role == "assistant"}
-    telling = np.array([row for row, text in read.items() if updates.tells_of_change(text)], np.int64)
-    changing = {*telling[~table.only_asks(telling)].tolist()}
-    parts = {row: updates.clauses(read[row]) for row in changing}
+    replied = np.array([*replies.values()], np.int64)
+    read = reader.texts_of(updates.union([*(one.later_rows for one in said.values()), *others.values(), replied]))
+    reports = {id for id, _, _, role, *_ in reader.passages_of(replied) if role == "assistant"}
+    changes = _changes(table, read)
     behind: dict[int, list[tuple[int, float]]] = {}
-    rare = term_weight(1, len(table))
-    for row in said:
-        cosines = dict(zip(later[row][0].tolist(), later[row][1].tolist(), strict=True))
-        alike = {
-            one: cosine + updates.likeness(said[row], query_terms(read[one]), weighed[row], rare)
-            for one, cosine in cosines.items()
-            if one in read
-            and (
-                updates.states(table, np.array([one]))
-                or one in changing
-                or updates.gives_other_number(stated[row], read[one])
-            )
-        }
-        newest = sorted(one for one in alike.items() if one[1] >= updates.LEAST_ALIKE)[-1:]
-        may_change = alike.keys() & changing
-        for clause in updates.clauses(stated[row]) if may_change else ():
-            most = {
-                one: cosines[one] + max(updates.likeness(clause, part, weighed[row], rare) for part in parts[one])
-                for one in may_change
-            }
-            near = sorted(one for one in most if most[one] >= updates.LEAST_ALIKE_CLAUSES)
-            newest += [(one, alike[one]) for one in near[-1:]]
-        changed = [(one, alike[one]) for one in may_change if alike[one] >= updates.LEAST_ALIKE_CHANGED]
-        ranked = sorted(one for one in alike.items() if one[0] in first and one[1] >= updates.LEAST_ALIKE_RANKED)[-1:]
-        named_too = [one for one in others[row].tolist() if one in read and updates.has_name(read[one], named[row])]
-        behind[row] = [*newest, *sorted(changed)[-1:], *ranked, *((one, 0.0) for one in named_too[: updates.NAMESAKES])]
+    for row, one in said.items():
+        named_too = [at for at in others[row].tolist() if at in read and updates.has_name(read[at], named[row])]
+        updating = _updates_of(one, table, read, changes, first)
+        behind[row] = [*updating, *((at, 0.0) for at in named_too[: updates.NAMESAKES])]
     for row in first.tolist():
         if (at := updates.answered(table, row)) >= 0 and eligible[at]:
             behind[row] = [(at, 0.0), *behind.get(row, ())]
@@ -95,19 +67,75 @@ def with_related(
     return _with_updates(best, behind, at_end) if any((*behind.values(), *at_end.values())) else best
 
 
-def told_of_known_things(
-    ask: Ask, scope: Scope, texts: PassageTexts, table: PassageTable, eligible: Bools, asked: QueryMatches
-) -> Rows:
+def _statements(reader: ScopeReader, rows: Rows, may_update: Bools) -> dict[int, _Statement]:
+    """The statements of some rows, each looked up once more."""
+    table, texts = reader.table, reader.texts_of(rows)
+    terms = {row: query_terms(text) for row, text in texts.items()}
+    found: dict[int, _Statement] = {}
+    for (row, text), held in zip(texts.items(), reader.holding([*terms.values()]), strict=True):
+        weights = {term: term_weight(len(holding), len(table)) for term, holding in held.rows.items()}
+        later = updates.later_statements(table, row, held.rows, weights, may_update)
+        found[row] = _Statement(text, terms[row], held.rows, weights, *later)
+    return found
+
+
+def _changes(table: PassageTable, read: Mapping[int, str]) -> dict[int, list[tuple[str, ...]]]:
+    """The clauses of each of the read messages that tells of a change, and does not only ask."""
+    telling = np.array([row for row, text in read.items() if updates.tells_of_change(text)], np.int64)
+    return {row: updates.clauses(read[row]) for row in telling[~table.only_asks(telling)].tolist()}
+
+
+def _updates_of(
+    said: _Statement,
+    table: PassageTable,
+    read: Mapping[int, str],
+    changes: Mapping[int, Sequence[tuple[str, ...]]],
+    first: Rows,
+) -> list[tuple[int, float]]:
+    """
+    The later messages that update a statement, and how much alike they are: the newest that is much alike, that which
+    changes each clause, that which tells of a change, and that which the question leads to itself.
+    """
+    rare = term_weight(1, len(table))
+    cosines = dict(zip(said.later_rows.tolist(), said.cosines.tolist(), strict=True))
+    alike = {
+        row: cosine + updates.likeness(said.terms, query_terms(read[row]), said.weights, rare)
+        for row, cosine in cosines.items()
+        if row in read
+        and (
+            updates.states(table, np.array([row])) or row in changes or updates.gives_other_number(said.text, read[row])
+        )
+    }
+    changing = {row: much for row, much in alike.items() if row in changes}
+    newest = _newest(alike, updates.LEAST_ALIKE)
+    for clause in updates.clauses(said.text) if changing else ():
+        most = {
+            row: cosines[row] + max(updates.likeness(clause, part, said.weights, rare) for part in changes[row])
+            for row in changing
+        }
+        newest += _newest(most, updates.LEAST_ALIKE_CLAUSES)
+    newest += _newest(changing, updates.LEAST_ALIKE_CHANGED)
+    newest += _newest({row: alike[row] for row in first.tolist() if row in alike}, updates.LEAST_ALIKE_RANKED)
+    return [(row, alike[row]) for row in newest]
+
+
+def _newest(alike: Mapping[int, float], least: float) -> list[int]:
+    """The newest of the rows that are as much alike, in a list; an empty one where none is."""
+    return sorted(row for row, much in alike.items() if much >= least)[-1:]
+
+
+def told_of_known_things(reader: ScopeReader, eligible: Bools, asked: QueryMatches) -> Rows:
     """
     The user's statements about what a request speaks of as known: the nearest one of each thing, then the next of each.
     The thing of which least was told comes first.
     """
-    known = known_things(asked.text)
+    table, known = reader.table, known_things(asked.text)
     things = [*known, *possible_names(asked.text)]
     unasked = {term for thing in things for terms in thing.terms.values() for term in terms} - {*asked.found}
-    found = {**asked.found, **find(ask, scope, table, [*unasked.difference(asked.absent)]).rows}
+    (more,) = reader.holding([[*unasked.difference(asked.absent)]])
+    found = {**asked.found, **more.rows}
     found_of = [told_of(table, thing, found, eligible, asked) for thing in things]
-    read = texts_of(texts, table, updates.union(found_of))
+    read = reader.texts_of(updates.union(found_of))
     weights = {term: term_weight(len(rows), len(table)) for term, rows in found.items()}
     rare = {term for term, rows in found.items() if len(rows) <= updates.MOST_NAMED}
     near = np.ones(len(table)) if asked.cosines is None else asked.cosines
@@ -151,9 +179,3 @@ def _with_updates(
     signals[PROBABILITY] = np.array([probable[row] for row in alike])
     signals[UPDATE] = np.array([*alike.values()])
     return RankedRows(rows, np.where(known >= 0, best.scores[known], 0.0), signals)
-
-
-def texts_of(texts: PassageTexts, table: PassageTable, rows: Rows) -> dict[int, str]:
-    """The texts of rows, in their order; what was forgotten meanwhile is left out."""
-    by_id = dict(zip(table.ids[rows].tolist(), rows.tolist(), strict=True))
-    return {by_id[id]: text for id, _, _, _, text, *_ in texts.of([*by_id])}
