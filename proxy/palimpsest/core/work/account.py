@@ -124,6 +124,7 @@ _RUNS_LESS = re.compile(  # than its words say, or nothing
 )
 _WHOLE_GIT = frozenset({"push", "pull", "fetch", "commit"})  # whatever follows: nobody pushes a part
 _BY_NAME = frozenset({"install", "i", "add", "get"})  # what is installed, of which the rest is no part
+_BUILDS = frozenset({"make", "ninja", "idf.py", "gradle", "gradlew", "mvn", "mvnw"})  # their words are targets
 _ONCE = re.compile(  # what nobody types again; nor what was fed to a command, which is not told
     r"(?:mkdir|rm|cp|mv|chmod|chown|touch|ln|sleep|kill|pkill|true|git (?:add|mv|rm|restore|reset))\b"
     r"|.*(?:<<-?\s*\S+$|--help\b|--version\b)|\w+ -c\b"
@@ -527,8 +528,13 @@ def _programs(command: str) -> list[list[str]]:
 
 
 def _runs_all(passed: Sequence[str], failed: Sequence[str]) -> bool:
-    """Whether a command ran all of another one: the same, a folder around it, or fewer words that name no file."""
-    if passed[0] == "make" or [*passed[:2]] == ["git", "stash"] or not _BY_NAME.isdisjoint(passed[1:3]):
+    """
+    Whether a command ran all of another one: the same, a folder around it, fewer words that name no file, or more
+    targets of a build.
+    """
+    if passed[0] in _BUILDS and passed[0] == failed[0] and failed[1:]:
+        return {*failed[1:]} <= {*passed[1:]}
+    if passed[0] in _BUILDS or [*passed[:2]] == ["git", "stash"] or not _BY_NAME.isdisjoint(passed[1:3]):
         return [*passed] == [*failed]
     is_around = all(
         old == new or old.startswith((f"{new}/", f"{new}:")) for new, old in zip(passed, failed, strict=False)

@@ -70,7 +70,7 @@ _TESTS = re.compile(
 _FAILURES = re.compile(r"(?i)^[1-9].*(?:fail|error)|(?:failures|errors): [1-9]")
 _ERROR = re.compile(
     r"^.*?(\b\w*(?:Error|Exception):|(?:^(?:E +)?|: )[\w.]*(?:Error|Exception)$|\b[Ee]rror(?: \w{1,8})?:"
-    r"|\bError response from\b|\b[Ee]rror at\b|\berror\[|^[^\w\n]*(?:error|ERROR)\b|\bFAIL(?:ED|URE)?\b|\*\*\* \["
+    r"|\bError response from\b|\b[Ee]rror at\b|\b[Cc]onnection refused\b|^SQLSTATE\[|\berror\[|^[^\w\n]*(?:error|ERROR)\b|\bFAIL(?:ED|URE)?\b|\*\*\* \["
     r"|\bfatal:|\bpanic:|\bTraceback|\b[Nn]o such file|\bcommand not found|\bnot found$|\b[Pp]ermission denied"
     r"|\bcannot (?:use|find|open|access|import|stat|read|write|connect|create|load|resolve)\b|\bundefined:).*$",
     re.MULTILINE,
@@ -94,6 +94,10 @@ _COMPLAINS = re.compile(  # of a command that failed: where nothing else tells t
     r"^.*\b([Ff]ail(?:ed|s|ure)?|not found|denied|refused|[Cc]annot|[Cc]ould not|[Uu]nable to|timed out|[Ii]nvalid"
     r"|mismatch|[Mm]issing)\b.*$",
     re.MULTILINE,
+)
+_SUCCEEDS = re.compile(  # what programs say under their own names of what went well
+    r"(?i)\b(?:ok|success(?:ful(?:ly)?)?|succeeded|complete[d]?|done|passed|finished|up.to.date|upgraded|sent|received"
+    r"|deployed|started|running|listening|ready|created|updated|wrote|written|saved|installed|synced|built|uploaded)\b"
 )
 _IN_CODE = re.compile(r"[\w\])][({](?:\w+: ?)?[\"'`][^\"'`]*$")  # in front of words in a text that a call is given
 _SPEAKS = re.compile(r"[^\W\d_]{3}")
@@ -267,9 +271,14 @@ def _first(pattern: re.Pattern[str], result: str) -> re.Match[str] | None:
 
 
 def _complaint(result: str, command: str) -> re.Match[str] | None:
-    """The last line, where a program of the command says it under its own name: so Unix programs say what failed."""
+    """
+    The last line, where a program of the command says it under its own name: so Unix programs say, in any language, what
+    failed. "deploy: ok" is no complaint.
+    """
     line = _SAYS.search(result.rstrip())
-    return line if line and line[1] in {*_PROGRAMS.findall(command)} - _CHATTY else None
+    if line is None or line[1] not in {*_PROGRAMS.findall(command)} - _CHATTY:
+        return None
+    return line if _COMPLAINS.search(line[0]) or not _SUCCEEDS.search(line[0]) else None
 
 
 def _last_lines(result: str) -> str:
