@@ -12,6 +12,7 @@ from palimpsest.core.recall.updates import (
     BRIEF_CHARS,
     FOLLOWING_CHARS,
     LEAST_NAMESAKE_NEARNESS,
+    LEAST_REPORTING,
     LOOKED_AT,
     MOST_NAMED,
     MOST_STEPS,
@@ -26,6 +27,7 @@ from palimpsest.core.recall.updates import (
     likeness,
     namesakes,
     next_statement,
+    opening_words,
     outcome,
     statements,
     states,
@@ -229,6 +231,12 @@ def test_a_name_is_the_same_word_with_its_capital() -> None:
     assert not has_name("I will ask.", ["Will"]) and not has_name("Willow trees", ["Will"])
 
 
+def test_a_word_that_opens_a_sentence_is_a_name_where_another_text_has_it_inside_of_one() -> None:
+    assert opening_words("Henk moved it. The keys are here!") == ["Henk", "The"]
+    assert has_name("Ask Henk for the keys.", [], ["Henk", "The"])
+    assert not has_name("The keys are with him.", [], ["Henk", "The"])
+
+
 def test_what_a_thing_is_called_is_a_name_without_a_capital_too() -> None:
     assert [*all_names("The staging server of Karen is called heron.")] == ["Karen", "heron"]
     assert [*all_names("Le serveur s'appelle heron-2.")] == ["heron-2"]
@@ -239,8 +247,11 @@ def test_what_came_of_a_task_is_what_was_said_last_before_its_user_spoke_again()
     talk = ("Deploy to staging.", "I look.", "error: no route", "The VPN is down.", "Try again.", "It is up now.")
     table = passage_table(talk, users=[0, 4])
     assert (outcome(table, 0), outcome(table, 4), outcome(table, 5)) == (3, 5, -1)
-    asking = replace(table, asks=np.ones(len(talk), np.bool_))
+    asking = replace(table, asks=table.users)
     assert (outcome(asking, 0), outcome(asking, 4)) == (3, -1), "tools were used for the first alone"
+    back = replace(table, asks=~table.users)
+    assert outcome(replace(back, tells=np.full(len(talk), LEAST_REPORTING)), 0) == 3
+    assert outcome(replace(back, tells=np.zeros(len(talk))), 0) == -1, "a question back is no outcome"
     answer_in_two_parts = replace(table, occurrences=np.array([101, 102, 103, 103, 105, 106]))
     assert outcome(answer_in_two_parts, 0) == 2
     poem = passage_table(("Write a poem.", "The sea. " * FOLLOWING_CHARS, "Thanks.", "You are welcome."), users=[0, 2])

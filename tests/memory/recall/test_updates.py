@@ -149,6 +149,27 @@ async def test_with_a_task_comes_what_came_of_it(recall: Recall, past: Past) -> 
     assert recalled.candidates[0].probability == recalled.candidates[1].probability
 
 
+async def test_a_question_is_no_outcome_of_a_task_but_a_report_that_also_asks_is(recall: Recall, past: Past) -> None:
+    task, asking = "deploy the worker to staging", "The vpn is off. Shall I wait?"
+    other, report = "deploy the importer to staging", "The importer runs on stg-2 as v1.4.2. Shall I commit?"
+    said = frozenset(await past.say(*TALK, task, asking, "Yes.", "Good.", other, report, *("So.", "Yes.") * 20))
+    await past.index()
+    await past.mark_users()
+    found = texts(await recall.recall(ask("Where in staging do the worker and the importer deploy?", said), 10))
+    assert asking not in found and found[found.index(other) + 1] == report
+
+
+@pytest.mark.parametrize(("with_whom", "comes"), [("The deadline is for Henk.", True), ("The keys are old.", False)])
+async def test_a_word_that_opens_a_statement_leads_to_others_that_have_it_inside_of_a_sentence(
+    recall: Recall, past: Past, with_whom: str, comes: bool
+) -> None:
+    said = await past.say(with_whom, "Noted.", *TALK, "Henk moved the deadline of the thesis to Friday.", "Good.")
+    await past.index()
+    await past.mark_users()
+    found = texts(await recall.recall(ask("When is the thesis due, which deadline?", frozenset(said)), 10))
+    assert (with_whom in found[:2]) is comes
+
+
 async def test_what_a_tool_returned_is_not_told_as_what_came_of_a_task(recall: Recall, past: Past) -> None:
     task, result = "deploy the worker to staging", "CrashLoopBackOff worker-77"
     listed = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "kubectl get"}'}}

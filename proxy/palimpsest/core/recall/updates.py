@@ -31,6 +31,9 @@ LEAST_LATER_NEARNESS = 0.25  # ... or to the statement, of what was said later: 
 FOLLOWED = 8  # passages to what the user said next: farther on, much lies between
 MOST_STEPS = 64  # passages from a task to what came of it: nine of ten tasks of coding agents take no more
 FOLLOWING_CHARS = 200  # of what the user said next, or of what came of an order: a longer one is a matter of its own
+# Of `PassageTable.tells`, of an outcome that also asks: "Pushed, 12 passed. Shall I open the PR?" has .44, "idf.py isn't
+# there. How do you set it up?" .33.
+LEAST_REPORTING = 0.4
 BRIEF_CHARS = 60  # of an answer that tells nothing without what it answers: "5 attempts."
 # Cosine, the weighed share of the words that both have among the words of either (Jaccard), and what the two have of
 # the earlier one's subject. 27 of 27 corrections are as much alike ("My dentist is Dr. Okafor" / "Dr. Okafor retired,
@@ -45,6 +48,7 @@ LEAST_ALIKE_CHANGED = 0.55
 LEAST_ALIKE_RANKED = 0.45  # of one that is among the first itself: the question leads to both
 SUBJECT_TERMS, SUBJECT_WEIGHT = 3, 0.2  # "Parents' evening is on Tuesday" / "They moved parents' evening, it's ..."
 _CALLED = re.compile(r"\b(?:(?:is|are|was) (?:called|named)|heißt|s'appelle|se llama|si chiama) ['\"]?(\w[\w-]+)")
+_OPENING = re.compile(r"(?:^|[.!?]\s)([A-Z][^\W\d_]{2,})")
 _CLAUSE_ENDS = re.compile(r"[.!?;]\s+|\n+|, | - | (?:and|und|et|y|e) ")
 CLAUSE_TERMS = 2  # of a clause that says something
 _WORD = re.compile(r"\d[\d.,]*(?<![.,])|\w[\w'-]*")
@@ -209,6 +213,8 @@ def outcome(table: PassageTable, row: int) -> int:
     for _ in range(MOST_STEPS if table.users[row] and not table.wishes[row] else 0):
         if at < 0 or (table.users[at] and table.fulls[at] != table.fulls[row]):
             is_brief = is_order and last >= 0 and table.lengths[last] <= FOLLOWING_CHARS
+            if last >= 0 and table.asks[last] and table.tells[last] < LEAST_REPORTING:
+                return -1
             return last if is_brief or (last >= 0 and not table.users[table.before[last]]) else -1
         if not table.users[at] and (last < 0 or table.occurrences[at] != table.occurrences[last]):
             last = at
@@ -233,9 +239,15 @@ def all_names(text: str) -> dict[str, None]:
     return dict.fromkeys((*names(text), *_CALLED.findall(text)))
 
 
-def has_name(text: str, named: Collection[str]) -> bool:
-    """Whether a text holds one of these names, as it is written."""
-    return any(re.search(rf"\b{re.escape(name)}\b", text) for name in named)
+def opening_words(text: str) -> list[str]:
+    """The capitalised words that open the sentences of a statement, any of which may be a name."""
+    return _OPENING.findall(text)
+
+
+def has_name(text: str, named: Collection[str], openings: Collection[str] = ()) -> bool:
+    """Whether a text holds one of these names, as it is written, or one of some opening words inside a sentence."""
+    is_named = any(re.search(rf"\b{re.escape(name)}\b", text) for name in named)
+    return is_named or not {*names(text)}.isdisjoint(openings)
 
 
 def union(some: Iterable[Rows]) -> Rows:

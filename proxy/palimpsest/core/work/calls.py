@@ -70,7 +70,8 @@ _TESTS = re.compile(
 _FAILURES = re.compile(r"(?i)^[1-9].*(?:fail|error)|(?:failures|errors): [1-9]")
 _ERROR = re.compile(
     r"^.*?(\b\w*(?:Error|Exception):|(?:^(?:E +)?|: )[\w.]*(?:Error|Exception)$|\b[Ee]rror(?: \w{1,8})?:"
-    r"|\bError response from\b|\b[Ee]rror at\b|\b[Cc]onnection refused\b|^SQLSTATE\[|\berror\[|^[^\w\n]*(?:error|ERROR)\b|\bFAIL(?:ED|URE)?\b|\*\*\* \["
+    r"|\bError response from\b|\b[Ee]rror at\b|\b[Cc]onnection refused\b|^SQLSTATE\[|\berror\["
+    r"|^[^\w\n]*(?:error|ERROR)\b|\bFAIL(?:ED|URE)?\b|\*\*\* \["
     r"|\bfatal:|\bpanic:|\bTraceback|\b[Nn]o such file|\bcommand not found|\bnot found$|\b[Pp]ermission denied"
     r"|\bcannot (?:use|find|open|access|import|stat|read|write|connect|create|load|resolve)\b|\bundefined:).*$",
     re.MULTILINE,
@@ -272,8 +273,8 @@ def _first(pattern: re.Pattern[str], result: str) -> re.Match[str] | None:
 
 def _complaint(result: str, command: str) -> re.Match[str] | None:
     """
-    The last line, where a program of the command says it under its own name: so Unix programs say, in any language, what
-    failed. "deploy: ok" is no complaint.
+    The last line, where a program of the command says it under its own name, and not that all went well: so Unix
+    programs say, in any language, what failed.
     """
     line = _SAYS.search(result.rstrip())
     if line is None or line[1] not in {*_PROGRAMS.findall(command)} - _CHATTY:

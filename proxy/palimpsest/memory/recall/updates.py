@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -54,7 +54,9 @@ def with_related(
     changes = _changes(table, read)
     behind: dict[int, list[tuple[int, float]]] = {}
     for row, one in said.items():
-        named_too = [at for at in others[row].tolist() if at in read and updates.has_name(read[at], named[row])]
+        named_too = [
+            at for at in others[row].tolist() if at in read and updates.has_name(read[at], named[row], one.text)
+        ]
         updating = _updates_of(one, table, read, changes, first)
         behind[row] = [*updating, *((at, 0.0) for at in named_too[: updates.NAMESAKES])]
     for row in first.tolist():
@@ -151,9 +153,15 @@ def told_of_known_things(reader: ScopeReader, eligible: Bools, asked: QueryMatch
 
 
 def _names_not_asked_for(text: str, asked: QueryMatches) -> dict[str, set[str]]:
-    """The names of a statement that the question does not have itself, each with its terms."""
-    code = language(text)
-    return {name: {*word_terms(name, code)} - {*asked.found} for name in updates.all_names(text)}
+    """The names of a statement that the question does not have itself, and its opening words, each with its terms."""
+    code, named = language(text), (*updates.all_names(text), *updates.opening_words(text))
+    return {name: {*word_terms(name, code)} - {*asked.found} for name in named}
+
+
+def _shares_name(said: str, other: str, named: Collection[str]) -> bool:
+    """Whether another text holds one of these names or opening words of a statement."""
+    sure = {*named} & {*updates.all_names(said)}
+    return updates.has_name(other, sure, {*named} - sure)
 
 
 def _with_updates(
