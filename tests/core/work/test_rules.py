@@ -27,6 +27,15 @@ def test_a_later_rule_about_the_same_thing_takes_the_place_of_an_earlier_one() -
     ]
 
 
+def test_a_rule_is_told_with_the_sentence_that_limits_it() -> None:
+    limited = "Never merge on Fridays. That went wrong twice. But hotfixes may go in."
+    assert told(f"Fix it. {limited} Thanks!") == [limited]
+    assert told("Never merge on Fridays. It is late. We are tired. But hotfixes may go in.") == [
+        "Never merge on Fridays."
+    ]
+    assert told(f"Never merge on Fridays. But {'hotfixes ' * 30}may go in.") == ["Never merge on Fridays."]
+
+
 @pytest.mark.parametrize(
     "rule",
     ["Beträge immer als Decimal, nie float.", "Réponds toujours en français.", "Nunca edites las migraciones.",

@@ -684,3 +684,15 @@ async def test_without_the_cache_passages_are_read_anew_and_none_stay(
         found.append(texts(await choosing(past, embedder, tables, cache=cache).recall(ask(FESTIVAL, lost), 10)))
         assert (repr(tables) == repr(tables.empty())) is not cache
     assert found[0] == found[1]
+
+
+async def test_what_was_said_in_another_folder_comes_only_where_it_surely_helps(recall: Recall, past: Past) -> None:
+    await past.say(*TALK, conversation="c-0", folder=7)
+    await past.say("Hello", "Hello!", conversation="c-9", folder=8)
+    await past.index()
+    await past.mark_users()
+    vague, sure = "What is the heating of a greenhouse?", FESTIVAL
+    for folder, comes in ((7, [True, True]), (8, [False, True])):
+        asked = [ask(text, conversation="c-9", reach=Reach.TENANT, folder=folder) for text in (vague, sure)]
+        found = [await recall.recall(query, 10) for query in asked]
+        assert [bool(one.candidates) for one in found] == comes, [one.helps for one in found]

@@ -260,7 +260,8 @@ async def test_what_a_user_told_of_a_project_comes_where_a_main_conversation_in_
 
 
 async def test_what_was_told_of_a_project_comes_once_the_newest_first_and_in_limits(recall: Recall, past: Past) -> None:
-    told = [f"{TOLD_OF_PROJECT} It is rule {number}." for number in range(12)]
+    things = ("moss", "fern", "reed", "sage", "dill", "mint", "kale", "leek", "beet", "corn", "rice", "oats")
+    told = [f"{thing}: not in {thing}-{at * 7}, {'of course ' * 9}" for at, thing in enumerate(things)]
     occurrences = await past.say(*chain(*((one, "Noted.") for one in told)), conversation="c-0", **FOLDER)
     await past.say("Hello", "Hello!", conversation="c-9", **FOLDER)
     await past.index()
@@ -270,6 +271,20 @@ async def test_what_was_told_of_a_project_comes_once_the_newest_first_and_in_lim
     assert first == told[-len(first) :] and sum(map(len, first)) <= NOTES_CHARS < sum(map(len, first)) + len(told[0])
     later = replace(query, excluded=frozenset(occurrences[-2:]))
     assert texts(await recall.recall(later, 20)) == []
+
+
+async def test_a_note_comes_with_what_changed_it_and_what_forbids_before_all_others(recall: Recall, past: Past) -> None:
+    old = "The fee of a collection is 4.50, and leave lib/invoice.py alone."
+    new = "The fee of a collection is 5.25 from April on."
+    later = [f"We keep the {thing} in the {'long ' * 15}{thing} table." for thing in ("rows", "logs", "keys", "runs")]
+    said = (old, new, *later, *later)
+    await past.say(*chain(*((one, "Noted.") for one in said)), conversation="c-0", **FOLDER)
+    await past.say("Hello", "Hello!", conversation="c-9", **FOLDER)
+    await past.index()
+    await past.mark_users()
+    query = ask("What is a monad?", conversation="c-9", reach=Reach.TENANT, told=(), least_help=1.0, folder=0)
+    found = texts(await recall.recall(query, 20))
+    assert found[:2] == [old, new] and sum(map(len, found)) <= NOTES_CHARS
 
 
 async def test_of_the_rules_of_a_project_so_many_are_told_in_all_and_those_that_were_lost_here_first(

@@ -73,8 +73,10 @@ async def test_questions_of_one_user_share_a_scope(told: Past) -> None:
     assert len(scopes) == 1
 
 
-async def in_folder(past: Past, folder: int, conversation: str = "", tenant: str = "acme") -> set[str]:
-    """The main conversations of a tenant in a folder, or in that of a conversation."""
+async def in_folder(
+    past: Past, folder: int, conversation: str = "", tenant: str = "acme", *, elsewhere: bool = False
+) -> set[str]:
+    """The main conversations of a tenant in a folder, or in that of a conversation; or those in any other."""
     ids = dict(
         await past.database.read(
             "SELECT public, conversation.id FROM conversation JOIN tenant ON tenant.id = tenant WHERE name = ?",
@@ -83,7 +85,7 @@ async def in_folder(past: Past, folder: int, conversation: str = "", tenant: str
     )
     ((id,),) = await past.database.read("SELECT id FROM tenant WHERE name = ?", (tenant,))
     found = await past.database.ask(lambda ask: conversations_in(ask, id, folder, ids.get(conversation, 0)))
-    return {name for name, number in ids.items() if number in found}
+    return {name for name, number in ids.items() if number in found[elsewhere]}
 
 
 async def test_a_folder_holds_the_main_conversations_of_its_tenant_and_each_keeps_its_first_one(past: Past) -> None:
@@ -93,7 +95,9 @@ async def test_a_folder_holds_the_main_conversations_of_its_tenant_and_each_keep
     await past.say("delta", conversation="c-1", tenant="other", folder=7)
     assert await in_folder(past, 7) == {"c-1"}
     assert await in_folder(past, 0) == await in_folder(past, 0, "c-2") == set()
+    assert await in_folder(past, 8, elsewhere=True) == {"c-1"}, "of a folder that holds nothing yet, all others"
+    assert await in_folder(past, 0, elsewhere=True) == await in_folder(past, 0, "c-2", elsewhere=True) == set()
     await past.say("later", conversation="c-2", folder=7)
     await past.say("elsewhere", conversation="c-2", folder=8)
     assert await in_folder(past, 7) == await in_folder(past, 0, "c-2") == {"c-1", "c-2"}
-    assert await in_folder(past, 8) == set()
+    assert await in_folder(past, 8) == await in_folder(past, 7, elsewhere=True) == set()

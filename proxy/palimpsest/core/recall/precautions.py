@@ -15,11 +15,12 @@ _FORBIDS = (
     r"(?:physio\w*|doctor|gp|dentist|surgeon|midwife) (?:says?|said) (?:not?|never|only)"
     r"(?! (?:problems?|appointments?|need|worries|one)\b)"
 )
-# Illnesses by what they forbid: something to eat and medicines, or only medicines and exercise.
+# Illnesses by what they forbid: only something to eat, that and medicines, or only medicines and exercise.
+_ONLY_FOOD = r"intoleran\w+|co?eliac|lactose|gluten|braces"
 _OF_FOOD = (
-    r"intoleran\w+|co?eliac|lactose|gluten|diabet\w+|insulin|blood (?:sugar|pressure|thinners?)|gout"
+    r"diabet\w+|insulin|blood (?:sugar|pressure|thinners?)|gout"
     r"|cholesterol|ulcers?|reflux|ibs|crohn'?s|colitis|kidneys?|liver|gall ?(?:bladder|stones?)|hepatitis|(?:a|his"
-    r"|her|my) stroke|pku|g6pd|pregnan\w+|breast-?feed\w*|stoma|braces|bypass|warfarin|epi-?pens?"
+    r"|her|my) stroke|pku|g6pd|pregnan\w+|breast-?feed\w*|stoma|bypass|warfarin|epi-?pens?"
     r"|heart (?:condition|failure|disease)|hives|on a drip|(?:doctor|doc|gp|dentist|nurse|dietitian"
     r"|nutritionist|midwife) (?:says?|said|told|wants|has|put|found)"
 )
@@ -52,7 +53,11 @@ _EATEN = (  # "to dust and nuts" is of food, too
 )
 _DIET, _FOOD, _HEALTH = (
     re.compile(rf"\b(?:{_OF_FOOD}|{words})\b")
-    for words in (f"{_EATEN}|{_DIETS}", f"{_EATEN}|{_DIETS}|{_DISLIKES}", f"allerg\\w+|{_OF_HEALTH}|{_FORBIDS}")
+    for words in (
+        f"{_ONLY_FOOD}|{_EATEN}|{_DIETS}",
+        f"{_ONLY_FOOD}|{_EATEN}|{_DIETS}|{_DISLIKES}",
+        f"allerg\\w+|{_OF_HEALTH}|{_FORBIDS}",
+    )
 )
 _PEOPLE = re.compile(
     rf"\b(?:i|i'm|im|i've|ive|i'd|me|my|mine|we|we're|us|our|he|she|his|her|him|mum|mom|dad|{_FORBIDS})\b"

@@ -31,8 +31,8 @@ LEAST_LATER_NEARNESS = 0.25  # ... or to the statement, of what was said later: 
 FOLLOWED = 8  # passages to what the user said next: farther on, much lies between
 MOST_STEPS = 64  # passages from a task to what came of it: nine of ten tasks of coding agents take no more
 FOLLOWING_CHARS = 200  # of what the user said next, or of what came of an order: a longer one is a matter of its own
-# Of `PassageTable.tells`, of an outcome that also asks: "Pushed, 12 passed. Shall I open the PR?" has .44, "idf.py isn't
-# there. How do you set it up?" .33.
+# Of `PassageTable.tells`, of an outcome that also asks: "Pushed, 12 passed. Shall I open the PR?" has .44, "The VPN is
+# down. Shall I wait?" less.
 LEAST_REPORTING = 0.4
 BRIEF_CHARS = 60  # of an answer that tells nothing without what it answers: "5 attempts."
 # Cosine, the weighed share of the words that both have among the words of either (Jaccard), and what the two have of
@@ -68,13 +68,13 @@ REJECTION = re.compile(  # how a user's message begins that says that what it an
 )
 
 
-def statements(table: PassageTable, best: RankedRows) -> Rows:
+def statements(table: PassageTable, best: RankedRows, most: int = STATEMENTS) -> Rows:
     """
     The rows that are looked up once more: the first of all if it is an answer, and the user's first messages that do
     not only ask.
     """
     rows = best.rows
-    stated = rows[table.users[rows] & ~table.only_asks(rows)][:STATEMENTS]
+    stated = rows[table.users[rows] & ~table.only_asks(rows)][:most]
     answer = rows[:1][~table.users[rows[:1]]]
     return np.concatenate([answer, stated])
 

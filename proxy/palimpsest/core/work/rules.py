@@ -25,6 +25,7 @@ from palimpsest.domain import AccountLine, frozen
 
 RULE_CHARS = 200  # of one rule: a longer sentence tells more than it asks
 RULES_CHARS = 400  # of all rules of a block
+EXCEPTION_SENTENCES = 2  # behind a rule, in which it may be limited
 LEAST_SHARED = 2  # words: a single one stands in rules about anything
 LEAST_CHARS = 12  # "never mind" is no rule
 # Of a message in which a sentence without a lasting word may be a rule: a longer one was pasted. 8 are taken for one,
@@ -61,6 +62,7 @@ _PROHIBITS = re.compile(
 )
 # What was forbidden is allowed: "you may touch it now", "go ahead and push", "delete the branch now".
 _ALLOWS = re.compile(r"(?i)(?:\byou (?:may|can|could|should)\b|\bgo ahead\b|\bis (?:fine|ok|okay|allowed)\b|\bnow\b)")
+_EXCEPTS = re.compile(r"(?i)\s*(?:but|except|unless|only|exceptions?|aber|au\xdfer|sauf|mais|pero|salvo)\b")
 _IDLE = frozenset(query_terms("always never now every time whenever future default remember sure make ever"))  # stems
 _PASTED = re.compile(  # fenced, quoted, or a comment of code
     r"```.*?(?:```|\Z)|^[ \t]*(?:[+-][ \t]*)?(?://|/\*|\*/|>)[^\n]*$", re.MULTILINE | re.DOTALL
@@ -123,7 +125,8 @@ def _is_allowed(rule: _Rule, text: str) -> bool:
 def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Rule]:
     """The sentences of a text that state a lasting rule."""
     found = []
-    for sentence in SENTENCE.findall(text) if not is_file or _lasts(text, is_file) else ():
+    sentences = SENTENCE.findall(text) if not is_file or _lasts(text, is_file) else []
+    for at, sentence in enumerate(sentences):
         rule = _MARKUP.sub("", sentence).strip()
         if not LEAST_CHARS <= len(rule) <= RULE_CHARS or rule.endswith("?"):
             continue
@@ -133,8 +136,18 @@ def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Ru
         if is_sure or (is_typed and sentence.lstrip()[:1] != "#" and stands(rule)):
             values = frozenset(query_terms(" ".join(_VALUE.findall(rule))))
             about = frozenset(query_terms(rule)) - _IDLE
-            found.append(_Rule(rule, occurrence, about, values, bool(_FORBIDS.search(rule)), is_sure))
+            told = _with_exception(rule, sentences[at + 1 :])
+            found.append(_Rule(told, occurrence, about, values, bool(_FORBIDS.search(rule)), is_sure))
     return found
+
+
+def _with_exception(rule: str, behind: Sequence[str]) -> str:
+    """A rule with the sentences behind it up to one that limits it: "Refuse those. But take what is a euro short."."""
+    for at, sentence in enumerate(behind[:EXCEPTION_SENTENCES], start=1):
+        whole = " ".join((rule, *(one.strip() for one in behind[:at])))
+        if _EXCEPTS.match(sentence) and len(whole) <= RULE_CHARS:
+            return whole
+    return rule
 
 
 def _lasts(text: str, is_file: bool) -> bool:

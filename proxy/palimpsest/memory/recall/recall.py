@@ -20,6 +20,7 @@ import numpy.ma  # else the first request waits for it: `np.unique` looks for ma
 import structlog
 
 from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
+from palimpsest.core.recall.generosity import CERTAIN
 from palimpsest.core.recall.needs import EXAMPLES, needs_of
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
@@ -266,7 +267,7 @@ class Recall:
         held = find_each(ask, scope, table, terms)
         asked = [question_by_words(text, now, one, own) for text, one in zip(questions, held, strict=True)]
         cleared = marks(ask) if query.without_cleared else {}
-        here = np.isin(table.conversations, in_folder(ask) if has_folder else [])
+        here, elsewhere = (np.isin(table.conversations, ids) for ids in (in_folder(ask) if has_folder else ([], [])))
         kept = eligibility.uncleared_passages(table, cleared)
         eligible, lost = eligibility.eligible_passages(table, query, own), eligibility.lost_passages(table, query, own)
         if query.reach is not Reach.CONVERSATION:
@@ -277,7 +278,7 @@ class Recall:
             eligible, asked = restricted(ask, scope, table, chosen, eligible, asked)
         if kept is not None:
             eligible, lost = eligible & kept, lost & kept
-        return Looked(scope, table, eligible, lost, here, asked)
+        return Looked(scope, table, eligible, lost, here, elsewhere, asked)
 
     def _judge(
         self,
@@ -302,6 +303,9 @@ class Recall:
         eligible = eligibility.without_template(reader, eligible, asked)
         eligible = eligibility.without_orders(reader, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
+        if judged is not None and judged.helps < CERTAIN and (eligible & found.elsewhere).any():
+            eligible = eligible & ~found.elsewhere  # the port, the tests and the rules of another project
+            once, judged = self._ranked(table, asked, eligible, limit)
         told = eligibility.among(table.occurrences, query.excluded)
         told[told] = ~eligibility.among(table.fulls[told], query.visible_fulls)
         certain = unasked(reader, found, query, asked, eligible, told, needs)

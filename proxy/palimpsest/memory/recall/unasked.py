@@ -19,11 +19,10 @@ from palimpsest.core.recall.ranking import (
     sum_term_weights,
 )
 from palimpsest.core.recall.relevance import term_weight
-from palimpsest.core.recall.updates import UPDATE, nearest_first, union
+from palimpsest.core.recall.updates import UPDATE, nearest_first
 from palimpsest.core.recall.wishes import is_sure_wish
-from palimpsest.core.work.need import LostText
+from palimpsest.core.work.project_notes import is_note, urgency
 from palimpsest.core.work.rules import rules
-from palimpsest.core.work.statements import binds
 from palimpsest.domain import Query, Reach
 from palimpsest.memory.recall import eligibility
 from palimpsest.memory.recall.scope_reader import Looked, ScopeReader
@@ -44,7 +43,8 @@ def unasked(
     reader: ScopeReader, found: Looked, query: Query, asked: QueryMatches, eligible: Bools, told: Bools, needs: Needs
 ) -> RankedRows:
     """
-    What comes whatever the gate says: precautions with what ended them, rules and notes, and wishes near the request.
+    What comes whatever the gate says: precautions and notes of the project with their updates, rules, and wishes near
+    the request.
 
     Args:
         asked: the request with its meaning, where a model gave one.
@@ -52,19 +52,25 @@ def unasked(
         told: rows of which an earlier block quotes something.
     """
     table = reader.table
-    wishes = _wishes(table, asked, eligible, query.wishes)
+    certain = _wishes(table, asked, eligible, query.wishes)
     if query.told is not None:
         standing = _standing(reader, found, query, asked, needs)
+        certain = prepended(unranked(standing, "wish"), certain)
         if found.here.any():
             room = NOTES_CHARS - table.lengths[standing].sum()
-            standing = union([standing, _notes(reader, found, query, asked, room)])
-        wishes = prepended(unranked(standing, "wish"), wishes)
-    warned = unranked(_precautions(reader, query, asked, eligible, needs), "wish")
-    if len(warned.rows):  # a knee that is fine again comes with what was forbidden for its sake
-        related = with_related(reader, warned, eligible, told, asked)
-        is_update = related.signals.get(UPDATE, np.zeros(len(related.rows))) > 0
-        warned = related.part(is_update | np.isin(related.rows, warned.rows))
-    return prepended(warned, wishes)
+            certain = prepended(_notes(reader, found, query, asked, eligible, told, room), certain)
+    warned = _precautions(reader, query, asked, eligible, needs)
+    return prepended(_with_updates(reader, warned, eligible, told, asked), certain)
+
+
+def _with_updates(reader: ScopeReader, rows: Rows, eligible: Bools, told: Bools, asked: QueryMatches) -> RankedRows:
+    """Rows that come for certain, each with what the user said later of it: a knee that is fine again, another port."""
+    ranked = unranked(rows, "wish")
+    if not len(rows):
+        return ranked
+    related = with_related(reader, ranked, eligible, told, asked, len(rows))
+    is_update = related.signals.get(UPDATE, np.zeros(len(related.rows))) > 0
+    return related.part(is_update | np.isin(related.rows, rows))
 
 
 def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: int) -> RankedRows:
@@ -129,18 +135,32 @@ def _precautions(reader: ScopeReader, query: Query, asked: QueryMatches, eligibl
     return _fitting(table, told[:PRECAUTIONS_TOLD], room)
 
 
-def _notes(reader: ScopeReader, found: Looked, query: Query, asked: QueryMatches, room: float) -> Rows:
+def _notes(
+    reader: ScopeReader, found: Looked, query: Query, asked: QueryMatches, eligible: Bools, told: Bools, room: float
+) -> RankedRows:
     """
-    What the user told of the project in other conversations in its folder, the newest that fits: what decides, forbids
-    or sets a value. It comes once, where a conversation begins.
+    What the user told of the project in other conversations in its folder, each note with its updates, as many as fit:
+    the most urgent first, of these the newest. They come once, where a conversation begins.
     """
     table = reader.table
     here = found.here & table.users & (table.conversations != asked.own) & _of_user(table, query, asked)
     if query.lost or eligibility.among(table.occurrences[here], query.excluded).any():
-        return table.ids[:0]
+        return unranked(table.ids[:0])
     rows = np.flatnonzero(here & found.eligible & ~table.only_asks(slice(None)))[: -MOST_STANDING - 1 : -1]
     said = reader.texts_of(rows)
-    return _fitting(table, [row for row in said if binds(LostText(0, "user", said[row]))], room)
+    notes = sorted((row for row in said if is_note(said[row])), key=lambda row: urgency(said[row]))
+    fitting = {*_fitting(table, notes, room).tolist()}
+    ranked = _with_updates(reader, np.array(sorted(fitting), np.int64), eligible, told, asked)
+    with_updates: dict[int, list[int]] = {}
+    note = -1
+    for row in ranked.rows.tolist():
+        note = row if row in fitting else note
+        with_updates.setdefault(note, []).append(row)
+    kept: list[int] = []
+    for row in filter(with_updates.get, notes):
+        if table.lengths[[*kept, *with_updates[row]]].sum() <= room:
+            kept += with_updates[row]
+    return ranked.part(np.isin(ranked.rows, kept))
 
 
 def _fitting(table: PassageTable, rows: Iterable[int], room: float) -> Rows:

@@ -32,7 +32,12 @@ class _Statement:
 
 
 def with_related(
-    reader: ScopeReader, best: RankedRows, eligible: Bools, told: Bools, asked: QueryMatches
+    reader: ScopeReader,
+    best: RankedRows,
+    eligible: Bools,
+    told: Bools,
+    asked: QueryMatches,
+    most: int = updates.STATEMENTS,
 ) -> RankedRows:
     """
     A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
@@ -40,10 +45,13 @@ def with_related(
     user rejected it, behind a brief one what it answers, behind a task what came of it, and behind all what the user
     said next. An update comes even if it is one of the `told` rows, of which an earlier block quotes something:
     without it, the older statement would stand beside the question as what was said last.
+
+    Args:
+        most: how many of the first are looked up once more.
     """
     table = reader.table
-    first = best.rows[: updates.STATEMENTS]
-    said = _statements(reader, updates.statements(table, best), eligible | told)
+    first = best.rows[:most]
+    said = _statements(reader, updates.statements(table, best, most), eligible | told)
     named = {row: _names_not_asked_for(one.text, asked) for row, one in said.items()}
     others = {row: updates.namesakes(table, row, one.found, named[row], eligible, asked) for row, one in said.items()}
     replies = {row: (updates.outcome if table.users[row] else updates.next_said)(table, row) for row in first.tolist()}

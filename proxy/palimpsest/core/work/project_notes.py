@@ -1,0 +1,47 @@
+"""
+Notes of a project: which of a user's messages are worth telling where the next conversation in its folder begins.
+
+How it is run and where things are, what is not to be touched, what was decided and what changed. An answer for once
+("use the second one then") and an order are none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from palimpsest.core.recall.updates import tells_of_change
+from palimpsest.core.recall.wishes import form, is_material
+from palimpsest.core.work.need import LostText
+from palimpsest.core.work.statements import SENTENCE, binds
+
+_SETTING = re.compile(  # a path, an option of a command, a variable that is set, a port
+    r"(?:^|[\s(`'\"])(?:~/|\.{0,2}/)[\w.@-]+|(?<=\s)--?[a-z][\w-]+|(?<![\w.@/-])[\w.@-]+/[\w.@/-]*\.\w"
+    r"|\b[A-Z_]{3,}=\w|\bport \d"
+)
+_LOOKS = re.compile(r"(?i)\W*(?:please |now |next,? |then )*(?:look|have a look|see|check|review|read|open|compare)\b")
+_FORBIDS = re.compile(
+    r"(?i)\b(?:never|nobody|do not|don['\u2019]t (?!see|know|think|get|have|need|worry|mind)|must ?n[o'\u2019]t"
+    r"|(?:leave|keep) (?:[^.!?,;\n]|\.\w){1,60}(?:alone|untouched|as (?:it is|they are))|hands off|off.limits"
+    r"|without asking|ask (?:me )?(?:first|before))\b"
+)
+_FOR_ONCE = re.compile(r"(?i)(?=.{1,60}$).*\bthen\W*$")  # a brief answer: a longer sentence may tell of a condition
+
+
+def is_note(text: str) -> bool:
+    """Whether a user's message decides, forbids or changes something, or tells how something is run or where it is."""
+    opening = next(iter(SENTENCE.findall(text)), "")
+    if _FOR_ONCE.match(opening):
+        return False
+    changes = tells_of_change(text) and not form(text)["opens_text"]
+    return changes or binds(LostText(0, "user", text)) or _sets_up(text)
+
+
+def urgency(text: str) -> int:
+    """The order in which notes are told: 0 what forbids, 1 what names a file, an option or a setting, 2 the rest."""
+    return 0 if _FORBIDS.search(text) else 1 if _SETTING.search(text) else 2
+
+
+def _sets_up(text: str) -> bool:
+    """Whether a message tells of a setting: no order, no question and no material."""
+    asks = text.rstrip().endswith("?") or form(text)["opens_text"] or _LOOKS.match(text)
+    return not asks and not is_material(text) and _SETTING.search(text) is not None

@@ -1,0 +1,45 @@
+"""Notes of a project: what of a user's messages the next conversation in its folder begins with."""
+
+import pytest
+from palimpsest.core.work.project_notes import is_note, urgency
+
+from tests.growing import exponent, repeated
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("Good plan. And leave src/legacy.py alone, accounting runs reports off it.", 0),
+        ("the range above .50 is ours, never use the one below", 0),
+        ("/dev/ttyUSB0, and close the monitor before flashing or it hangs", 1),
+        ("npx vitest --pool forks. without that it dies halfway", 1),
+        ("The database of this box is on port 5439.", 1),
+        ("yes, the other one: APP_ENV=local", 1),
+        ("Change of plan on the fee: sales agreed 5.25 from April on.", 2),
+        ("actually the new revision moved it to GPIO 10, the old ones stay in the field", 2),
+        ("We keep the queue in Redis.", 2),
+    ],
+)
+def test_what_forbids_comes_first_then_what_is_set_then_what_was_decided_or_changed(text: str, order: int) -> None:
+    assert is_note(text)
+    assert urgency(text) == order
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "use the second one then",
+        "ok, every 6th run only then. Write the skeleton",
+        "Write a section about power: what we measured, what changed and why",
+        "Look at src/app.py, it seems slow",
+        "is it in config/app.yaml?",
+        "run the tests",
+    ],
+)
+def test_answers_for_once_orders_and_questions_are_no_notes(text: str) -> None:
+    assert not is_note(text)
+
+
+@pytest.mark.parametrize("fragment", ["leave ", "keep a ", "--a ", "x/", "then ", "A", ". "])
+def test_how_long_a_message_is_read_grows_with_its_length(fragment: str) -> None:
+    assert exponent(lambda text: (is_note(text), urgency(text)), repeated(fragment), 4_000, 16_000) < 1.6
