@@ -138,6 +138,25 @@ def test_a_failure_is_closed_only_by_what_runs_all_of_it(failed: str, passed: st
     assert ("failed" in told(account(ran(*runs), [], 2000))) is is_open
 
 
+@pytest.mark.parametrize(
+    ("failed", "changed", "then", "is_open"),
+    [
+        ("idf.py build", "/fw/main/net.c", "git commit -am mended", False),
+        ("idf.py build", "/fw/main/other.c", "git commit -am mended", True),
+        ("idf.py build", "/fw/main/net.c", "git status", True),
+        ("phpstan analyse main", "main/net.c", "git -C /fw commit -am mended && make ship", False),
+    ],
+)
+def test_a_failure_is_closed_by_a_commit_after_a_file_that_it_names_was_changed(
+    failed: str, changed: str, then: str, is_open: bool
+) -> None:
+    broken, mended = ran((failed, "main/net.c:97:9: error: no member")), ran((then, "[main 3f2a1bc] mended"))
+    edit = work(("assistant", call("Edit", file_path=changed, old_string="a", new_string="b")), ("tool", "ok"))
+    for order, stays_open in (((broken, edit, mended), is_open), ((edit, broken, mended), True)):
+        said = work(*((one.role, one.text) for part in order for one in part))
+        assert ("failed" in told(account(said, [], 2000))) is stays_open
+
+
 def test_a_command_passed_that_returned_nothing() -> None:
     lines = told(account(ran(("tsc --noEmit", "a.ts(9,45): error TS2345: no"), ("tsc --noEmit", "")), [], 2000))
     assert lines["ran"] == "tsc --noEmit" and "failed" not in lines

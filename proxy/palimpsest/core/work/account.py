@@ -125,6 +125,7 @@ _RUNS_LESS = re.compile(  # than its words say, or nothing
 _WHOLE_GIT = frozenset({"push", "pull", "fetch", "commit"})  # whatever follows: nobody pushes a part
 _BY_NAME = frozenset({"install", "i", "add", "get"})  # what is installed, of which the rest is no part
 _BUILDS = frozenset({"make", "ninja", "idf.py", "gradle", "gradlew", "mvn", "mvnw"})  # their words are targets
+_COMMITS = re.compile(r"\bgit (?:-\S+ (?:[^\s-]\S* )?)*commit\b(?!.*--dry-run)")
 _ONCE = re.compile(  # what nobody types again; nor what was fed to a command, which is not told
     r"(?:mkdir|rm|cp|mv|chmod|chown|touch|ln|sleep|kill|pkill|true|git (?:add|mv|rm|restore|reset))\b"
     r"|.*(?:<<-?\s*\S+$|--help\b|--version\b)|\w+ -c\b"
@@ -166,7 +167,7 @@ def account(lost: Sequence[LostMessage], seen: Sequence[str], chars: int) -> Acc
     """
     texts, done = sorted_calls(lost)
     runs = runs_of(done)
-    failed = open_failures(runs, texts)
+    failed = open_failures(runs, texts, done)
     visible = "\n".join(seen)
     holding = rules(texts_of_user(lost, texts), visible)
     texts = _without_solved(texts, done, [one for _, one in failed])
@@ -414,8 +415,13 @@ def runs_of(done: Sequence[CallOutcome]) -> dict[str, CallOutcome]:
     return runs
 
 
-def open_failures(runs: Mapping[str, CallOutcome], texts: Sequence[LostText]) -> list[tuple[str, CallOutcome]]:
-    """The commands that failed, were meant to pass, and of which nothing passed later that runs all of them."""
+def open_failures(
+    runs: Mapping[str, CallOutcome], texts: Sequence[LostText], done: Sequence[CallOutcome]
+) -> list[tuple[str, CallOutcome]]:
+    """
+    The commands that failed, were meant to pass, and of which nothing passed later that runs all of them, nor was
+    anything committed after a file that they name was changed.
+    """
     passed = {
         tuple(part): one.at
         for command, one in runs.items()
@@ -428,7 +434,20 @@ def open_failures(runs: Mapping[str, CallOutcome], texts: Sequence[LostText]) ->
         if one.is_failure
         and not any(at > one.at and _runs_all(part, _programs(command)[-1]) for part, at in passed.items())
         and not _is_foreseen(one, texts)
+        and not _is_committed(one, done)
     ]
+
+
+def _is_committed(failed: CallOutcome, done: Sequence[CallOutcome]) -> bool:
+    """Whether a file that a failed command or its error names was changed since, and a commit passed after that."""
+    paths = [name for name in names(f"{failed.call.what}\n{failed.outcome}") if "/" in name or is_file(name)]
+    later = (one for one in done if one.at > failed.at and not one.is_failure)
+    is_changed = False
+    for one in later:
+        is_changed |= one.call.act in (Act.CREATED, Act.EDITED) and any(path in one.call.what for path in paths)
+        if is_changed and one.call.act is Act.RAN and _COMMITS.search(one.call.what):
+            return True
+    return False
 
 
 def is_lasting(command: str) -> bool:

@@ -107,7 +107,7 @@ def _lost_things(lost: Sequence[LostMessage]) -> Iterator[tuple[LossKind, str, i
     for command, one in runs.items():
         if not only_looks(command) and any(map(str.isalpha, command)):
             yield LossKind.COMMAND, command, texts[one.at].occurrence
-    for command, one in open_failures(runs, texts):
+    for command, one in open_failures(runs, texts, done):
         yield LossKind.ERROR, one.outcome or command, texts[one.result_at].occurrence
 
 

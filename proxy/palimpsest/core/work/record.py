@@ -62,7 +62,7 @@ def work_record(messages: Sequence[account.LostMessage]) -> WorkRecord:
         elif call.act is Act.PLANNED and call.what:
             plan = AccountLine("plan", call.what, (occurrence,))
     runs = account.runs_of(done)
-    still_open = {command for command, _ in account.open_failures(runs, texts)}
+    still_open = {command for command, _ in account.open_failures(runs, texts, done)}
     commands = [
         WorkedCommand(
             *(command, one.outcome, one.is_failure, command in still_open),
