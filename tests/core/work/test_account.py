@@ -434,12 +434,20 @@ def test_a_value_that_the_user_corrected_is_not_told() -> None:
     assert "size is 8 MiB" in told(account(asked, [], 2000))["values"]
 
 
-def test_how_long_values_are_compared_with_corrections_grows_with_their_number() -> None:
+@pytest.mark.repeats
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The limit_{0} is {0} MB. Use {0} workers for job {0}, not {1}.",
+        "It had port 8, but not 8.",
+        "Never touch module_{0}x. You may touch file_{0}x.",
+    ],
+)
+def test_how_long_statements_are_compared_with_each_other_grows_with_their_number(said: str) -> None:
     def talk(size: int) -> list[LostMessage]:
-        said = "The limit_{0} is {0} MB. Use {0} workers for job {0}, not {1}."
         return work(*(("user", said.format(at, at + 1)) for at in range(size)))
 
-    assert exponent(lambda lost: account(lost, [], 2000), talk, 100, 400) < 1.6
+    assert exponent(lambda lost: account(lost, [], 2000), talk, 400, 1_600) < 1.6
 
 
 def test_of_what_differs_in_its_digits_alone_few_are_told() -> None:

@@ -67,6 +67,8 @@ def test_a_plan_tells_its_open_steps_first() -> None:
 def test_arguments_that_cannot_be_read_are_kept_as_they_are() -> None:
     _, (call,) = calls_of('Edit({"path": [redacted:token]})')
     assert (call.act, call.what) == (Act.OTHER, "") and "redacted" in call.text
+    _, (deep,) = calls_of(f'Edit({{"path": {"[" * 1_000}{"]" * 1_000}}})')
+    assert (deep.act, deep.what) == (Act.OTHER, "")
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,15 @@ def test_a_name_stands_for_the_nearest_file_and_for_all_below_a_folder() -> None
     assert not named_by("work", paths)
 
 
-def test_a_command_names_no_more_files_than_a_person_would_remove() -> None:
-    names = " ".join(f"f{at}.py" for at in range(1_000))
-    done = [CallOutcome(Call(Act.RAN, f"rm {names}", ""), 0, 1)]
-    assert len(with_removals(done)) == 1 + MOST_NAMES
+@pytest.mark.parametrize("at_once", [1, 1_000])
+def test_commands_name_no_more_files_than_a_person_would_remove_and_the_newest_of_them(at_once: int) -> None:
+    names = [f"f{at}.py" for at in range(1_000)]
+    commands = [" ".join(["rm", *names[at : at + at_once]]) for at in range(0, len(names), at_once)]
+    told = with_removals([CallOutcome(Call(Act.RAN, command, ""), 0, 1) for command in commands])
+    removed = [one.call.what for one in told if one.call.act is Act.DELETED]
+    assert removed == (names[-MOST_NAMES:] if at_once == 1 else names[:MOST_NAMES])
+
+
+def test_a_file_that_a_command_wrote_itself_is_not_told_as_removed() -> None:
+    done = [CallOutcome(Call(Act.RAN, command, ""), 0, 1) for command in ("make > build/log.txt", "rm build/log.txt")]
+    assert len(with_removals(done)) == len(done)

@@ -10,12 +10,13 @@ Bruno must not eat.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 import numpy as np
 
 from palimpsest.core.archive.chunking import names, query_terms
 from palimpsest.core.recall.ranking import LEAST_TELLING, Bools, Floats, PassageTable, QueryMatches, RankedRows, Rows
+from palimpsest.domain.frozen import frozen
 
 UPDATE = "update"  # the signal of what was said later about the same thing: how much alike they are
 # Of `PassageTable.tells`: "Lena left the company" tells little by its form, and "My bike is a Cube Nuroad" not much.
@@ -95,18 +96,35 @@ def tells_of_change(text: str) -> bool:
     return _CHANGE.search(text) is not None
 
 
+@frozen
+class Numbers:
+    """The numbers of a text, and those beside each of its words, by term."""
+
+    every: Set[str]
+    beside: Mapping[str, Set[str]]
+
+    def are_replaced_in(self, later: Numbers) -> bool:
+        """Whether a later text gives another number of something in place of one of these."""
+        return any(
+            not numbers.isdisjoint(later.every) and not later.beside.get(term, frozenset()) <= numbers
+            for term, numbers in self.beside.items()
+        )
+
+
 def gives_other_number(said: str, later: str) -> bool:
     """Whether a later text gives another number of something in place of a statement's: "16 chairs, not 14. Total?"."""
-    told, repeated = _numbers(said), {*_WORD.findall(later)}
-    things = {thing for thing, number in told if number in repeated}
-    return any(thing in things and (thing, number) not in told for thing, number in _numbers(later))
+    return numbers_of(said).are_replaced_in(numbers_of(later))
 
 
-def _numbers(text: str) -> set[tuple[str, str]]:
-    """The terms of words beside numbers, each with the number."""
+def numbers_of(text: str) -> Numbers:
+    """The numbers of a text, with the terms of the words beside each."""
     spoken = _WORD.findall(text)
-    numbers = ((word, spoken[max(at - 1, 0) : at + 3]) for at, word in enumerate(spoken) if word[0].isdigit())
-    return {(term, word) for word, beside in numbers for term in query_terms(" ".join(beside)) if term.isalpha()}
+    numbers = [(word, spoken[max(at - 1, 0) : at + 3]) for at, word in enumerate(spoken) if word[0].isdigit()]
+    beside: dict[str, set[str]] = {}
+    for number, words in numbers:
+        for term in filter(str.isalpha, query_terms(" ".join(words))):
+            beside.setdefault(term, set()).add(number)
+    return Numbers({number for number, _ in numbers}, beside)
 
 
 def later_statements(

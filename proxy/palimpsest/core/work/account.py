@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
 from posixpath import commonprefix
 
 from palimpsest.core.recall.human_text import untagged_words
-from palimpsest.core.recall.updates import gives_other_number
+from palimpsest.core.recall.updates import Numbers, numbers_of
 from palimpsest.core.work.calls import (
     Act,
     Call,
@@ -79,6 +79,8 @@ FILTERED_CHARS = 800  # of one that is looked at to its end: a longer one is cut
 SAID_CHARS = 300  # beside a call, which are about it
 DECISIONS, DECISION_CHARS = 3, 160  # told in words, as names do not tell them
 VALUES, VALUE_CHARS = 6, 60
+LOOKED_AT = 400  # decisions, and values, the newest: each is compared with those that are told
+CORRECTIONS = 64  # with which each value is compared, the newest: whoever has more pasted them
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 _FRAME = re.compile(  # numbers as tools print files, also of quoted listings, `ls -l`, of differences and of runs
     r"^(?:(?:[+-]?[ \t]*\d{1,6}(?:→|\t|[:-](?=\s*[^\s\d])))+[+-]?[ \t]*"
@@ -365,43 +367,41 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
     Where they are too many, what names something stands before what does not.
     """
 
-    def newest(found: Sequence[list[str]], most: int, chars: int) -> Iterator[tuple[str, int]]:
+    def newest(found: Iterable[tuple[str, int]], most: int, chars: int) -> Iterator[tuple[str, int]]:
         named: dict[str, int] = {}
         alike: Counter[str] = Counter()
-        for text, said in zip(reversed(texts), reversed(found), strict=True):
-            for one in reversed(said):
-                short = shortened(" ".join(one.split()), chars)
-                if short.lower() not in seen and not any(short in other or other in short for other in named):
-                    alike[form := DIGITS.sub("0", short)] += 1
-                    if alike[form] <= ALIKE:
-                        named[short] = text.occurrence
+        for one, at in islice(found, LOOKED_AT):
+            short = shortened(" ".join(one.split()), chars)
+            if short.lower() not in seen and not any(short in other or other in short for other in named):
+                alike[form := DIGITS.sub("0", short)] += 1
+                if alike[form] <= ALIKE:
+                    named[short] = at
         told = sorted(named, key=names_something, reverse=True)[:most]
-        return ((one, at) for one, at in named.items() if one in told)
+        return ((one, texts[at].occurrence) for one, at in named.items() if one in told)
+
+    def newest_first(found: Callable[[LostText], list[str]]) -> Iterator[tuple[str, int]]:
+        return ((one, at) for at in reversed(range(len(texts))) for one in reversed(found(texts[at])))
 
     corrections = [
-        (at, frozenset(DIGITS.findall(one)), one)
+        (at, numbers)
         for at, text in enumerate(texts)
         if text.role == "user"
         for one in SENTENCE.findall(without_printed(text))
-        if negates(one) and not one.rstrip().endswith("?")
-    ]
-    decided = [decisions(text) for text in texts]
-    valued = [[one for one in values(text) if not _is_corrected(one, at, corrections)] for at, text in enumerate(texts)]
+        if negates(one) and not one.rstrip().endswith("?") and (numbers := numbers_of(one)).beside
+    ][-CORRECTIONS:]
+    valued = ((one, at) for one, at in newest_first(values) if not _is_corrected(one, at, corrections))
     for label, found, most, chars in (
-        (DECIDED, decided, DECISIONS, DECISION_CHARS),
+        (DECIDED, newest_first(decisions), DECISIONS, DECISION_CHARS),
         ("values", valued, VALUES, VALUE_CHARS),
     ):
         if told := [*newest(found, most, chars)][::-1]:
             yield AccountLine(label, JOINT.join(one for one, _ in told), tuple(dict.fromkeys(at for _, at in told)))
 
 
-def _is_corrected(said: str, at: int, corrections: Sequence[tuple[int, Set[str], str]]) -> bool:
-    """Whether a user said later that it is another number, as "part size 16 MiB, not 8": message, numbers, sentence."""
-    numbers = frozenset(DIGITS.findall(said))
-    return any(
-        place > at and not numbers.isdisjoint(others) and gives_other_number(said, one)
-        for place, others, one in corrections
-    )
+def _is_corrected(said: str, at: int, corrections: Sequence[tuple[int, Numbers]]) -> bool:
+    """Whether a user said later that it is another number, as "part size 16 MiB, not 8": message, its numbers."""
+    numbers = numbers_of(said)
+    return any(place > at and numbers.are_replaced_in(later) for place, later in corrections)
 
 
 def runs_of(done: Sequence[CallOutcome]) -> dict[str, CallOutcome]:

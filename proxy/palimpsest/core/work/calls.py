@@ -158,11 +158,13 @@ def calls_of(readable: str) -> tuple[str, tuple[Call, ...]]:
     calls: list[Call] = []
     for call in found:
         try:
-            arguments = orjson.loads(call[2])
-        except orjson.JSONDecodeError:  # what was redacted in it may have broken it
-            calls.append(Call(Act.OTHER, "", f"{call[1]} {call[2]}"))
-            continue
-        calls += _calls_of(call[1], arguments)
+            made = [*_calls_of(call[1], orjson.loads(call[2]))]
+        except (
+            orjson.JSONDecodeError,
+            RecursionError,
+        ):  # what was redacted in it may have broken it; or it is too deep
+            made = [Call(Act.OTHER, "", f"{call[1]} {call[2]}")]
+        calls += made
     return (readable[: found[0].start()].rstrip() if found else readable), tuple(calls)
 
 

@@ -13,7 +13,7 @@ from palimpsest.core.work.account import FILE_ACTS, CallOutcome
 from palimpsest.core.work.calls import Act, Call
 from palimpsest.core.work.names import is_file
 
-MOST_NAMES = 200  # of a command: one with more is a clean-up
+MOST_NAMES = 200  # of all commands, from the newest on: each is compared with all paths, and more are a clean-up
 MOST_STARS = 3  # of a name: each more takes many times as long to compare
 EVERYTHING = "."  # that git restores
 
@@ -22,6 +22,7 @@ _HEREDOC_OR_COMMENT = re.compile(
     r"(?<!<)<<-?[ \t]*['\"]?(\w{1,40})['\"]?([^\n]{0,300})\n.*?(?:^[ \t]*\1[ \t\r]*$|\Z)|^[ \t]*#[^\n]*|\\\n",
     re.DOTALL | re.MULTILINE,
 )
+_WRITES = re.compile(r"(?:>|\btee |-o )\s*([^\s;&|<>()]+)")
 _PREFIX = re.compile(r"(?:sudo|git|do|then|else|[{!]|\w+=.*)")  # what may stand in front of these programs
 _REFUSAL = re.compile(r"\b(?:rm|mv|unlink|(?:Remove|Move)-Item)\b.*:|\bfatal:")  # why nothing was removed
 _OPERATORS = "();<>|&\n"  # of the shell, that end the words of a program
@@ -35,17 +36,17 @@ def with_removals(done: Sequence[CallOutcome]) -> list[CallOutcome]:
     found: list[CallOutcome] = []
     known: dict[str, None] = {}
     removed: dict[str, list[CallOutcome]] = {}  # by path: what is told of its removal
-    ran = ""
-    for one in done:
+    written = ""  # where commands wrote what they printed, a line each
+    named = _named(done)
+    for at, one in enumerate(done):
         found.append(one)
         if one.call.act in (*FILE_ACTS, Act.DELETED) and one.call.what:
             known[one.call.what] = None
             removed.pop(one.call.what, None)
-        was_refused = one.result_at < 0 or (one.is_failure and _REFUSAL.search(one.outcome))
-        if one.call.act is not Act.RAN or was_refused:
+        if not _has_run(one):
             continue
-        ran += f"{one.call.what}\n"
-        for name, target in islice(removals(one.call.what, one.is_failure), MOST_NAMES):
+        written += "\n".join(["", *_WRITES.findall(one.call.what)])
+        for name, target in named.get(at, ()):
             if target == name:
                 restored = [*removed] if name == EVERYTHING else [path for path, *_ in named_by(name, removed)]
                 undone = {id(told) for path in restored for told in removed.pop(path)}
@@ -54,8 +55,7 @@ def with_removals(done: Sequence[CallOutcome]) -> list[CallOutcome]:
                 continue
             here = named_by(name, known)
             if not here and is_file(name) and not name.startswith("/tmp/"):
-                own = re.search(rf"(?:>|\btee |-o )\s*[\w./~'\"-]*{re.escape(name.rpartition('/')[2])}", ran)
-                here = [] if own else [(name, "", "")]
+                here = [] if name.rpartition("/")[2] in written else [(name, "", "")]
             for path, before, behind in here:
                 known.pop(path, None)
                 removed[path] = [replace(one, call=Call(Act.DELETED, path, ""))]
@@ -65,6 +65,23 @@ def with_removals(done: Sequence[CallOutcome]) -> list[CallOutcome]:
                     removed[path].append(replace(one, call=Call(Act.CREATED, moved, "")))
                 found += removed[path]
     return found
+
+
+def _named(done: Sequence[CallOutcome]) -> dict[int, list[tuple[str, str]]]:
+    """The `removals` of the newest calls, by their place."""
+    named: dict[int, list[tuple[str, str]]] = {}
+    room = MOST_NAMES
+    for at, one in reversed([*enumerate(done)]):
+        if room and _has_run(one):
+            named[at] = [*islice(removals(one.call.what, one.is_failure), room)]
+            room -= len(named[at])
+    return named
+
+
+def _has_run(one: CallOutcome) -> bool:
+    """Whether a call ran a command that did not refuse to remove anything."""
+    was_refused = one.result_at < 0 or (one.is_failure and _REFUSAL.search(one.outcome))
+    return one.call.act is Act.RAN and not was_refused
 
 
 def removals(command: str, is_failure: bool = False) -> Iterator[tuple[str, str]]:

@@ -26,6 +26,7 @@ from palimpsest.domain import AccountLine, frozen
 RULE_CHARS = 200  # of one rule: a longer sentence tells more than it asks
 RULES_CHARS = 400  # of all rules of a block
 EXCEPTION_SENTENCES = 2  # behind a rule, in which it may be limited
+MOST_RULES = 100  # of a user's, the newest: each is compared with each, and some twenty have room
 LEAST_SHARED = 2  # words: a single one stands in rules about anything
 LEAST_CHARS = 12  # "never mind" is no rule
 # Of a message in which a sentence without a lasting word may be a rule: a longer one was pasted. 8 are taken for one,
@@ -93,9 +94,14 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
     holding: list[_Rule] = []
     written: list[_Rule] = []  # in files of rules: what the user says himself overrules them
     for occurrence, text in said:
-        holding = [rule for rule in holding if not _is_allowed(rule, text)]
+        allowed = _allowed(text) if holding else ()
+        holding = [
+            rule for rule in holding if not (rule.forbids and rule.about and any(map(rule.about.issubset, allowed)))
+        ]
         for rule in _rules_of(_untagged(untagged_words(text)), occurrence):
             holding = [other for other in holding if not _replaces(rule, other)]
+            if len(holding) == MOST_RULES:
+                holding.remove(next((other for other in holding if not other.is_sure), holding[0]))
             holding.append(rule)
         for file in _FILE.finditer(text):
             written += _rules_of(file[1], occurrence, is_file=True)
@@ -114,12 +120,10 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
     return tuple(reversed(lines))
 
 
-def _is_allowed(rule: _Rule, text: str) -> bool:
-    """Whether a later message of the user's allows, in a sentence that forbids nothing, what a rule forbade."""
-    return bool(rule.forbids and rule.about) and any(
-        rule.about <= frozenset(query_terms(sentence)) and _ALLOWS.search(sentence) and not _FORBIDS.search(sentence)
-        for sentence in SENTENCE.findall(text)
-    )
+def _allowed(text: str) -> list[frozenset[str]]:
+    """The terms of each sentence of a user's that allows something and forbids nothing."""
+    said = (one for one in SENTENCE.findall(text) if _ALLOWS.search(one) and not _FORBIDS.search(one))
+    return [frozenset(query_terms(one)) for one in said]
 
 
 def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Rule]:
