@@ -26,6 +26,7 @@ def said(text: str, role: str = "system") -> Message:
         ("Workspace Path: /home/ann/shop", "/home/ann/shop"),
         ("Workspace: ~/code/shop.", "~/code/shop"),
         ("The current directory is: `/home/ann/shop/`", "/home/ann/shop"),
+        ("Working directory: `/home/ann/my shop`.", "/home/ann/my shop"),
         ("**Working directory:** /home/ann/shop", "/home/ann/shop"),
         ("Repository: /srv/shop\nReport in one sentence.", "/srv/shop"),
         ("<cwd>/Users/ann/My Projects/shop (copy)</cwd>", "/Users/ann/My Projects/shop (copy)"),
@@ -75,6 +76,12 @@ def test_a_folder_has_one_hash_in_a_tenant_and_another_one_in_another_tenant():
     one, same = said("Working directory: /srv/shop"), said("cwd: /srv/shop/", "user")
     assert 0 < working_folder([one], KEY) == working_folder([same], KEY) < 1 << 63
     assert working_folder([one], OTHER_KEY) != working_folder([one], KEY) != working_folder([said("cwd: /srv/a")], KEY)
+
+
+def test_a_folder_of_windows_has_one_hash_however_it_is_written():
+    written = ("C:\\Users\\ann\\Shop", "c:\\Users\\ann\\shop", "C:/Users/ann/Shop/")
+    assert len({working_folder([said(f"Working directory: {one}")], KEY) for one in written}) == 1
+    assert len({working_folder([said(f"Working directory: {one}")], KEY) for one in ("/srv/Shop", "/srv/shop")}) == 2
 
 
 def test_how_long_a_text_is_read_has_a_limit() -> None:

@@ -22,6 +22,7 @@ _NAMED = re.compile(
     r"(?: (?:directory|folder|path|dir))?)(?: is)?(?: ?\(([^)\n]{1,256})\)|:([^\n]{1,256}))"
 )
 _PATH = re.compile(r"~?/|[A-Za-z]:[\\/]|\\\\")  # how a folder begins
+_OF_WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
 _OF_NO_PROJECT = re.compile(  # the root, a home, and what is mounted under one name whatever is worked on
     r"(?i)[/\\~]*|/[^/]*|/(?:home|users)/[^/]*(?:/workspace)?|/usr/src/app|/private/tmp|[a-z]:[\\/](?:users[\\/])?[^\\/]*"
 )
@@ -31,6 +32,8 @@ def working_folder(messages: Iterable[Message], key: bytes) -> int:
     """The keyed hash of the folder, 63 bits; 0 where none of a project is named. `key`: of the tenant."""
     if not (folder := named_folder(messages)):
         return 0
+    if _OF_WINDOWS.match(folder):  # editors there write the drive in lower case, shells in upper case or with slashes
+        folder = folder.replace("\\", "/").lower()
     digest = hashlib.blake2b(folder.encode(errors="surrogatepass"), digest_size=8, key=key, person=b"folder").digest()
     return int.from_bytes(digest, "big") >> 1
 
@@ -45,7 +48,7 @@ def named_folder(messages: Iterable[Message]) -> str:
         is_read = message.is_instruction or message.role == "user"
         for found in _NAMED.finditer(message.text if is_read else "", 0, LOOKED_AT_CHARS):
             written: str = found[1] or found[3] or found[4]
-            folder = written.strip(" \t\r`\"'*").rstrip("/\\.")
+            folder = written.strip(" \t\r`\"'*").rstrip("/\\.`\"'*")
             if not _PATH.match(folder) or _OF_NO_PROJECT.fullmatch(folder):
                 continue
             if found["root"]:

@@ -316,11 +316,11 @@ class Recall:
         reason = f"helps with a probability of {helps:.2f}; {query.least_help:.2f} is required"
         if judged is None:
             reason = "no passage is similar, and none has a word of the question"
-        reason += "; what was lost is little, and comes" if len(whole) else ""
+        reason += "; what was lost is little, so all of it is added" if len(whole) else ""
         if once is None or judged is None or helps < query.least_help:
             known = told_of_known_things(reader, eligible, asked)
             if len(known):
-                reason += "; what the user told of a thing that the request speaks of as known comes"
+                reason += "; what the user told of a thing that the request takes as known is added"
                 known_too = with_related(reader, unranked(known, "known"), eligible, told, asked)
                 certain = prepended(certain, known_too)
             return reason, certain if len(certain.rows) else None, helps
