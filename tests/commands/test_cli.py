@@ -118,6 +118,13 @@ def test_serve_says_that_its_port_is_taken(tmp_path: Path) -> None:
     assert f"listen.port: {port}: cannot listen on 127.0.0.1: address already in use; stop what" in done.stderr
 
 
+@pytest.mark.parametrize("host", ["192.0.2.1", "nobody.invalid"])
+def test_serve_says_that_its_address_is_not_one_of_this_machine(host: str, tmp_path: Path) -> None:
+    done = palimpsest("serve", "--host", host, "--port", "0", "--data", str(tmp_path / "data"))
+    assert done.returncode == 2
+    assert f"listen.host: {host}: cannot listen there: " in done.stderr and "--port" not in done.stderr
+
+
 def test_serve_on_a_preset_for_one_person_refuses_other_peoples_networks(tmp_path: Path) -> None:
     done = palimpsest("serve", "--config", "personal", "--host", "0.0.0.0", "--data", str(tmp_path / "data"))
     assert done.returncode == 2

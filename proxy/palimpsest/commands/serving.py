@@ -7,6 +7,7 @@ The port is opened here, or was opened by who starts the proxy and keeps it open
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import shutil
@@ -190,6 +191,9 @@ def _claimed(listen: ListenPolicy) -> ListenPolicy:
         return listen.model_copy(update={"port": try_listening(listen)})
     except OSError as cause:
         reason = (cause.strerror or str(cause)).partition(" (")[0].lower()
+        if cause.errno in (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_AGAIN):
+            hint = "choose an address of this machine as --host"
+            raise PolicyError(f"listen.host: {listen.host}: cannot listen there: {reason}; {hint}") from cause
         hint = "stop what is listening there (perhaps palimpsest itself), or choose another --port"
         raise PolicyError(f"listen.port: {listen.port}: cannot listen on {listen.host}: {reason}; {hint}") from cause
 
