@@ -432,7 +432,9 @@ def open_failures(
         (command, one)
         for command, one in runs.items()
         if one.is_failure
-        and not any(at > one.at and _runs_all(part, _programs(command)[-1]) for part, at in passed.items())
+        and not any(
+            at > one.at and _runs_all(part, last) for last in _programs(command)[-1:] for part, at in passed.items()
+        )
         and not _is_foreseen(one, texts)
         and not _is_committed(one, done)
     ]
