@@ -22,7 +22,7 @@ async def test_what_a_request_calls_the_users_own_comes_with_what_shares_its_nam
     thai, anybodys = "What Thai dish could I cook for my daughter?", "What Thai dish could anybody cook for dinner?"
     query = ask(thai, frozenset(said), least_help=1.0)
     mine, others = await recall.recall(query, 10), await recall.recall(replace(query, text=anybodys), 10)
-    assert texts(mine) == [*told] and mine.reason.endswith("a thing that the request speaks of as known comes")
+    assert texts(mine) == [*told] and mine.reason.endswith("a thing that the request takes as known is added")
     assert texts(others) == []
 
 
