@@ -13,7 +13,7 @@ from palimpsest.commands.doctor.finding import Finding, State
 from palimpsest.settings.policy import Policy
 
 from tests.clients.recipes import ADDRESS, recipe
-from tests.running import free_port
+from tests.running import Proxy, free_port
 
 ELSEWHERE = {"upstreams": [{"name": "local", "url": "http://127.0.0.1:11434/v1"}]}
 
@@ -74,6 +74,24 @@ def test_one_where_somebody_answers_is_fine_and_so_is_none(tmp_path: Path) -> No
     with socket.create_server(("127.0.0.1", 0)) as other:
         told = {"HOME": str(tmp_path), "X_BASE_URL": f"http://127.0.0.1:{other.getsockname()[1]}"}
         assert unreachable_urls(told, tmp_path)[0].state is State.OK
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "path", "advice"),
+    [
+        ("OPENAI_BASE_URL", "", "must end in /v1"),
+        ("OPENAI_BASE_URL", "/@shop/v1/", ""),
+        ("ANTHROPIC_BASE_URL", "/v1", "must not end in /v1"),
+        ("ANTHROPIC_BASE_URL", "/@shop", ""),
+        ("X_BASE_URL", "", ""),
+    ],
+)
+def test_a_base_url_on_whose_path_requests_would_pass_without_memory_is_named(
+    name: str, path: str, advice: str, proxy: Proxy, tmp_path: Path
+) -> None:
+    (found,) = unreachable_urls({"HOME": "/nowhere", name: f"http://127.0.0.1:{proxy.port}{path}"}, tmp_path)
+    assert advice in found.advice and (found.state is State.OK) == (not advice)
 
 
 HERE = "http://127.0.0.1:8484"

@@ -23,6 +23,8 @@ CODEX = "codex"
 COMPACTS_THERE = "OpenAI"  # the name by which Codex takes a provider for one that compacts
 
 URLS = "base URLs"
+OF_OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+VERSION = "/v1"  # that a base URL of OpenAI's clients ends in
 
 CLAUDE = "Claude Code"
 ADDRESS, FLAG, SEARCH = "ANTHROPIC_BASE_URL", "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "ENABLE_TOOL_SEARCH"
@@ -63,10 +65,11 @@ def codex(policy: Policy, environment: Mapping[str, str]) -> list[Finding]:
 
 
 def unreachable_urls(environment: Mapping[str, str], folder: Path) -> list[Finding]:
-    """A finding for each base URL where nothing listens and each unreadable file, or one that all is well."""
+    """A finding for each base URL that leads to nothing or past memory, each unreadable file, or that all is well."""
     found = search(environment, folder)
     by_port = {one.port: listener(one) for one in found.base_urls}
     leading = [_warn_of_dead_url(one) for one in found.base_urls if by_port[one.port] is Listener.NOBODY]
+    leading += [_warn_of_path(one) for one in found.base_urls if by_port[one.port] is Listener.PROXY and _misses(one)]
     unread = [warning(URLS, f"{file} cannot be read, so it was not searched", f"see {file}") for file in found.unread]
     if leading or unread:
         return [*leading, *unread]
@@ -79,6 +82,18 @@ def _warn_of_dead_url(one: BaseUrl) -> Finding:
     start = f"start the proxy (palimpsest serve --port {one.port}; palimpsest service install --port {one.port})"
     remove = f"palimpsest unwrap --port {one.port} --yes" if one.file else f"unset {one.name}"
     return warning(URLS, f"{one.place}: {one.name} is {one.url}, and nothing listens there", f"{start}, or {remove}")
+
+
+def _misses(one: BaseUrl) -> bool:
+    """Whether the path of this address is not the one that its clients add theirs to; unknown names are left alone."""
+    ends_in_version = one.url.rstrip("/").endswith(VERSION)
+    return ends_in_version if one.name == ADDRESS else one.name in OF_OPENAI and not ends_in_version
+
+
+def _warn_of_path(one: BaseUrl) -> Finding:
+    end = f"must end in {VERSION}" if one.name in OF_OPENAI else f"must not end in {VERSION}, which its clients add"
+    found = f"{one.place}: {one.name} is {one.url}: on this path requests pass without memory"
+    return warning(URLS, found, f"correct it: it {end}")
 
 
 def claude_code(policy: Policy, environment: Mapping[str, str]) -> Finding:
