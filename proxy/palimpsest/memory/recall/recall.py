@@ -251,7 +251,7 @@ class Recall:
         terms = [query_terms(text) for text in questions]
         marks = partial(cleared_in, tenant=scope.tenant, own=own, since=now - CLEARED_SECONDS)
         has_folder = query.folder is not None and not query.scope and query.reach is not Reach.CONVERSATION
-        in_folder = partial(conversations_in, tenant=scope.tenant, folder=query.folder or 0, own=own)
+        in_folder = partial(conversations_in, tenant=scope.tenant, folder=query.folder or 0, own=own, user=query.user)
 
         def ahead() -> list[Callable[[Ask], object]]:
             table, followed = tables.ahead(scope)

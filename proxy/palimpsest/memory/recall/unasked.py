@@ -90,7 +90,7 @@ def _standing(reader: ScopeReader, found: Looked, query: Query, asked: QueryMatc
     table, may_come = reader.table, found.eligible
     is_own = table.conversations == asked.own
     is_here = about = np.ones(len(table), np.bool_)
-    holds = table.wishes & _of_user(table, query, asked)
+    holds = table.wishes & (_of_user(table, query, asked) | found.here)
     if not query.scope and (holds & ~is_own).any():
         is_here = is_own | found.here
         about = is_here | (_concerned(table, asked) & _near(asked, may_come))
@@ -143,7 +143,7 @@ def _notes(
     the most urgent first, of these the newest. They come once, where a conversation begins.
     """
     table = reader.table
-    here = found.here & table.users & (table.conversations != asked.own) & _of_user(table, query, asked)
+    here = found.here & table.users & (table.conversations != asked.own)
     if query.lost or eligibility.among(table.occurrences[here], query.excluded).any():
         return unranked(table.ids[:0])
     rows = np.flatnonzero(here & found.eligible & ~table.only_asks(slice(None)))[: -MOST_STANDING - 1 : -1]

@@ -41,19 +41,19 @@ class Scope:
         return f"memory.tenant = ? AND memory.conversation IN ({conversations})", tuple(args)
 
 
-def conversations_in(ask: Ask, tenant: int, folder: int, own: int) -> tuple[list[int], list[int]]:
+def conversations_in(ask: Ask, tenant: int, folder: int, own: int, user: str = "") -> tuple[list[int], list[int]]:
     """
-    Row ids of a tenant's main conversations in a folder, and of those in any other; 0: the folder that conversation
-    `own` is in. Nothing where that is unknown.
+    Row ids of a tenant's main conversations in a folder that this user had, and of anybody's in other folders. 0: the
+    folder that conversation `own` is in; nothing where that is unknown.
     """
     rows = ask(
-        "SELECT id, folder = coalesce(nullif(CAST(?2 AS BIGINT), 0),"
+        "SELECT id, user_id, folder = coalesce(nullif(CAST(?2 AS BIGINT), 0),"
         " (SELECT own.folder FROM conversation AS own WHERE own.tenant = ?1 AND own.id = ?3 AND own.folder <> 0))"
         " FROM conversation WHERE tenant = ?1 AND folder <> 0 AND role = 'main'",
         (tenant, folder, own),
     )
-    known = [(id, is_here) for id, is_here in rows if is_here is not None]
-    return [id for id, is_here in known if is_here], [id for id, is_here in known if not is_here]
+    here = [id for id, of_user, is_here in rows if is_here and of_user == user]
+    return here, [id for id, _, is_here in rows if is_here is not None and not is_here]
 
 
 def scope_of(ask: Ask, query: Query) -> tuple[Scope, int] | None:
