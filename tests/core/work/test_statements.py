@@ -9,6 +9,7 @@ from palimpsest.core.work.statements import (
     of_here,
     rejected,
     tells_nothing,
+    told_from,
     values,
 )
 
@@ -204,3 +205,17 @@ def test_an_order_for_the_next_step_names_nothing() -> None:
             ("deploy to eu-west-1 please", "tests are run with `make test-fast`", "Where is it?", "open the window"),
         )
     )
+
+
+@pytest.mark.parametrize(
+    ("opening", "rest"),
+    [
+        ("Write it. ", "Sign as Deb, and never offer refunds in writing."),
+        ("Thanks! ok, do that now. ", "From now on answer in German."),
+        ("", "I'm vegan. Write it down."),
+        ("", "Never do that. Ask me first."),
+        ("", "Thanks!"),
+    ],
+)
+def test_a_message_tells_something_behind_thanks_and_orders_for_once(opening: str, rest: str) -> None:
+    assert told_from(opening + rest) == len(opening)

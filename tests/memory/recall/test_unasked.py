@@ -320,3 +320,11 @@ async def test_a_sure_wish_is_told_without_a_lasting_word_and_who_asks_for_a_tex
         await recall.recall(ask("Write a notice for the door.", lost, told=(), warned=frozenset(), least_help=1.0), 20)
     )
     assert SIGNED in notice
+
+
+async def test_of_a_wish_comes_what_lasts_and_not_the_order_for_once_in_front_of_it(recall: Recall, past: Past) -> None:
+    wish = "Never use emojis in my letters."
+    lost = frozenset(await past.say(f"Write it. {wish}", "Done.", *TALK))
+    await past.index()
+    (found,) = (await recall.recall(ask("What is a monad?", lost, told=(), least_help=1.0), 10)).candidates
+    assert (found.memory.text, found.memory.start) == (wish, len("Write it. "))

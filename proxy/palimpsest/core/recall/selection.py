@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from palimpsest.core.recall.wishes import WISH
 from palimpsest.domain import Candidate
 
 # With a judge who is never wrong, LoCoMo's multi-hop questions find all of their evidence at 3,000 characters in .30 of
@@ -48,4 +49,4 @@ def reordered(candidates: Sequence[Candidate], places: Sequence[int], chosen: Se
 
 
 def _is_wish(candidate: Candidate) -> bool:
-    return "wish" in candidate.signals and candidate.probability == CERTAIN
+    return WISH in candidate.signals and candidate.probability == CERTAIN

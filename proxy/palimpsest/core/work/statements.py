@@ -10,6 +10,7 @@ import re
 from itertools import takewhile
 
 from palimpsest.core.archive.chunking import query_terms
+from palimpsest.core.recall.utterance import says_nothing
 from palimpsest.core.work.names import names
 from palimpsest.core.work.need import SPEAKERS, LostText
 from palimpsest.core.work.standing import stands
@@ -69,6 +70,10 @@ _ORDER = re.compile(
     r"(?!.*\b(?:which|what|when|where|who|whether|if|how)\b)"
 )
 _LASTS = re.compile(r"(?i)\b(?:is|are|has|have|uses?|lives?|needs?|must)\b|[=:]|n['\u2019]t\b")
+_ORDERS_THIS = re.compile(  # for once, where it stands alone: "Write it.", "ok, do that now."
+    r"(?i)(?:(?:ok(?:ay)?|yes|please|then|now)\b,? ?)*(?!avoid)\w+ (?:it|this|that|them)"
+    r"(?: (?:now|please|then|again))?[.!]+$"
+)
 _HASH = re.compile(r"\b[0-9a-f]{7,40}\b")
 _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
     r"```.*?(?:```|\Z)|^(?:[ \t]*[|+>]|[ \t]{2,})[^\n]*$|^[^\n]*\S {3,}\S[^\n]*$", re.MULTILINE | re.DOTALL
@@ -115,6 +120,15 @@ def binds(text: LostText) -> bool:
     """Whether a user's message holds a decision, an order that forbids something, or a value."""
     said = (one for one in SENTENCE.findall(without_printed(text)) if not one.rstrip().endswith("?"))
     return any(_BINDS.search(one) or stands(one.strip()) for one in said) or bool(decisions(text) or values(text))
+
+
+def told_from(text: str) -> int:
+    """Where a message begins to tell something, behind thanks and orders for once: 10 in "Write it. Sign as Deb."."""
+    for sentence in SENTENCE.finditer(text):
+        said = sentence[0].strip()
+        if said and (negates(said) or not (says_nothing(said) or _ORDERS_THIS.match(said))):
+            return sentence.end() - len(sentence[0].lstrip())
+    return 0
 
 
 def is_order(text: str) -> bool:

@@ -20,7 +20,7 @@ from palimpsest.core.recall.ranking import (
 )
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.updates import UPDATE, nearest_first
-from palimpsest.core.recall.wishes import is_sure_wish
+from palimpsest.core.recall.wishes import WISH, is_sure_wish
 from palimpsest.core.work.project_notes import is_note, urgency
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import Query, Reach
@@ -55,7 +55,7 @@ def unasked(
     certain = _wishes(table, asked, eligible, query.wishes)
     if query.told is not None:
         standing = _standing(reader, found, query, asked, needs)
-        certain = prepended(unranked(standing, "wish"), certain)
+        certain = prepended(unranked(standing, WISH), certain)
         if found.here.any():
             room = NOTES_CHARS - table.lengths[standing].sum()
             certain = prepended(_notes(reader, found, query, asked, eligible, told, room), certain)
@@ -65,7 +65,7 @@ def unasked(
 
 def _with_updates(reader: ScopeReader, rows: Rows, eligible: Bools, told: Bools, asked: QueryMatches) -> RankedRows:
     """Rows that come for certain, each with what the user said later of it: a knee that is fine again, another port."""
-    ranked = unranked(rows, "wish")
+    ranked = unranked(rows, WISH)
     if not len(rows):
         return ranked
     related = with_related(reader, ranked, eligible, told, asked, len(rows))
@@ -78,7 +78,7 @@ def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: in
     rows = np.flatnonzero(table.wishes & eligible & _near(asked, eligible))[::-1] if count else table.ids[:0]
     near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
     order = np.argsort(-near, kind="stable")[:count]
-    return RankedRows(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
+    return RankedRows(rows[order], near[order], {PROBABILITY: np.ones(len(order)), WISH: near[order]})
 
 
 def _standing(reader: ScopeReader, found: Looked, query: Query, asked: QueryMatches, needs: Needs) -> Rows:
