@@ -43,5 +43,6 @@ def urgency(text: str) -> int:
 
 def _sets_up(text: str) -> bool:
     """Whether a message tells of a setting: no order, no question and no material."""
-    asks = text.rstrip().endswith("?") or form(text)["opens_text"] or _LOOKS.match(text)
-    return not asks and not is_material(text) and _SETTING.search(text) is not None
+    if not _SETTING.search(text) or _LOOKS.match(text) or text.rstrip().endswith("?"):
+        return False
+    return not is_material(text) and not form(text)["opens_text"]

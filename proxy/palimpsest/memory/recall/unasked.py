@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 import numpy as np
 
@@ -36,6 +37,7 @@ _HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of anot
 # Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16 do.
 LEAST_CONCERN = 0.3
 NOTES_CHARS = 800  # of what was told of a project, rules included, where a conversation in its folder begins
+READ_FOR_NOTES, MOST_NOTES = 200, 24  # messages, the newest, some 20 ms; and notes of them, of which some six fit
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
 
@@ -146,9 +148,10 @@ def _notes(
     here = found.here & table.users & (table.conversations != asked.own)
     if query.lost or eligibility.among(table.occurrences[here], query.excluded).any():
         return unranked(table.ids[:0])
-    rows = np.flatnonzero(here & found.eligible & ~table.only_asks(slice(None)))[: -MOST_STANDING - 1 : -1]
+    rows = np.flatnonzero(here & found.eligible & ~table.only_asks(slice(None)))[: -READ_FOR_NOTES - 1 : -1]
     said = reader.texts_of(rows)
-    notes = sorted((row for row in said if is_note(said[row])), key=lambda row: urgency(said[row]))
+    urgent = sorted(said, key=lambda row: urgency(said[row]))
+    notes = [*islice((row for row in urgent if is_note(said[row])), MOST_NOTES)]
     fitting = {*_fitting(table, notes, room).tolist()}
     ranked = _with_updates(reader, np.array(sorted(fitting), np.int64), eligible, told, asked)
     with_updates: dict[int, list[int]] = {}
