@@ -327,8 +327,9 @@ def test_a_folder_with_too_few_of_its_branches_taken_fails_the_coverage(taken: i
 
 
 FAKE_PYTHON = """#!/usr/bin/env bash
-echo "$*" >>"$FAKE_LOG"
+echo "${0##*/} $*" >>"$FAKE_LOG"
 [[ $* == *"$FAKE_LACKS"* ]] && exit 1
+[[ $* == *"pip install"*" uv" ]] && cp "$0" "${0%/*}/uv"
 [[ $1 == -m && $2 == venv ]] && mkdir -p "${@: -1}/bin" && cp "$0" "${@: -1}/bin/python"
 exit 0
 """
@@ -352,7 +353,8 @@ class FreshMachine:
         return subprocess.run(script, env=environment, capture_output=True, text=True, timeout=60)
 
     def installed(self) -> list[str]:
-        return [line for line in self.log.read_text().splitlines() if "pip install" in line]
+        """The installations of the project: the program, and what it was told."""
+        return [line for line in self.log.read_text().splitlines() if "pip install" in line and line[-3:] != " uv"]
 
 
 @pytest.fixture
@@ -387,7 +389,17 @@ def test_install_that_failed_is_tried_again(machine: FreshMachine) -> None:
 def test_install_does_without_the_preferred_versions_where_they_cannot_be_had(machine: FreshMachine) -> None:
     machine.lacks = "--constraint"
     assert machine.install().returncode == 0
-    assert ["--constraint" in line for line in machine.installed()] == [True, False]
+    assert ["--constraint" in line for line in machine.installed()] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("lacking", "installers"), [("nothing", ["uv"]), (" uv", ["python"]), ("--python", ["uv", "python"])]
+)
+def test_pip_installs_what_uv_cannot(machine: FreshMachine, lacking: str, installers: list[str]) -> None:
+    machine.lacks = lacking
+    assert machine.install().returncode == 0
+    assert [line.split()[0] for line in machine.installed()] == installers
+    assert all("--constraint" in line for line in machine.installed())
 
 
 def test_the_preferred_versions_are_what_the_project_allows() -> None:
