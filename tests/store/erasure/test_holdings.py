@@ -32,6 +32,7 @@ CACHES_WITHOUT_WORDS = {  # of keys, rules, addresses, statements
     "palimpsest.store.engine.postgres.connection._repeated",
     "palimpsest.store.engine.postgres.connection._together",
     "palimpsest.store.engine.postgres.connection._width",
+    "palimpsest.edge.admin.operation._adapter",
     "palimpsest.features.page.application.templates",
     "palimpsest.core.history.shingles._constants",
     "palimpsest.core.caller.identity.tenant_key",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, make_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 from pydantic import Field, TypeAdapter
@@ -114,10 +114,16 @@ class Operation(Generic[P]):
         """Names of the parameters in the path."""
         return frozenset(re.findall(r"{(\w+)(?::\w+)?}", self.path))
 
-    @cached_property
+    @property
     def adapter(self) -> TypeAdapter[P]:
-        """The parser of parameters, built when it is first needed: all of them would delay the start."""
-        return TypeAdapter(self.asks)
+        """The parser of parameters."""
+        return _adapter(self.asks)  # type: ignore[arg-type]  # a type is hashable
+
+
+@cache
+def _adapter(asks: type[P]) -> TypeAdapter[P]:
+    """Built when it is first needed, as all of them would delay the start, and once: policies change, parameters do not."""
+    return TypeAdapter(asks)
 
 
 def operation(place: str, summary: str, missing: str = "", **options: Any) -> Callable[[Run], Run]:
