@@ -26,12 +26,13 @@ from tests.clients.many_tools import FLAGS, TOOLS
 from tests.clients.parity import betas_of, differences, main_requests, tools
 from tests.clients.recipes import DOCUMENTS, ENVIRONMENTS, LIBRARIES, at
 from tests.own_addresses import OwnAddresses, own_addresses
-from tests.running import ROOT, Proxy
+from tests.running import ROOT, Proxy, texts
 
 pytestmark = pytest.mark.slow
 
 KEY = "sk-parity"
 FIRST, TENTH = 0, 9
+NOTES, ANSWER = "The staging cluster has four nodes.", "Noted."
 HEADING = "## What differs behind the proxy"
 ADDRESS_ARGUMENT = re.compile(r'(, )?\b(base_url|api_base)="[^"]*"(, )?')
 
@@ -85,22 +86,28 @@ def lead(program: Program, network: OwnAddresses, proxy: Proxy | None) -> Progra
 
 
 def ten_requests(program: Program, upstream: ScriptedUpstream) -> list[Received]:
-    """The first ten requests of a conversation: eight tool calls in its first turn, if the client has tools."""
+    """
+    The first ten requests of a conversation: eight tool calls in its first turn, if the client has tools.
+
+    The client shows the answers, and sends what its tools have read.
+    """
     files = [f"notes-{number}.txt" for number in range(8 if program.continues else 9)]  # one that repeats itself ends
     for file in files:
-        (program.work / file).write_text("The staging cluster has four nodes.")
+        (program.work / file).write_text(NOTES)
     calls = [program.reading(file) for file in files]
     left = [replace(call, id=f"call_{number}") for number, call in enumerate(calls) if call]
     has_tools = bool(left)
 
     def script(body: Json) -> Reply | str:
-        return Reply(calls=(left.pop(),)) if left and body.get("tools") else "Noted."
+        return Reply(calls=(left.pop(),)) if left and body.get("tools") else ANSWER
 
     upstream.received.clear()
     upstream.script = script
     turns = 10 if not has_tools else 2 if program.continues else 1
-    program.say_all([f"Please look at the notes, part {turn}." for turn in range(turns)])
-    return main_requests(upstream.received)
+    assert ANSWER in program.say_all([f"Please look at the notes, part {turn}." for turn in range(turns)])
+    received = main_requests(upstream.received)
+    assert (NOTES in texts(received[TENTH].json)) == has_tools
+    return received
 
 
 def compare(client: str, own: Sequence[Received], ours: Sequence[Received]) -> None:
@@ -140,14 +147,14 @@ def test_a_library_with_our_address_asks_as_it_asks_its_provider(
     env = os.environ | network.variables | {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, "NO_PROXY": "127.0.0.1"}
     env |= {"OPENAI_AGENTS_DISABLE_TRACING": "1"}
     upstream.received.clear()
-    upstream.script = lambda _: "Noted."
+    upstream.script = lambda _: ANSWER
     before = proxy_before_providers.metric("palimpsest_requests_total")
     runs = (ADDRESS_ARGUMENT.sub("", LIBRARIES[client]), at(LIBRARIES[client], proxy_before_providers.url))
     ten_times = "    for _ in range(10):\n        exec(run, names := {})"  # what they import takes seconds
     program = f"for run in {runs!r}:\n{ten_times}\nprint(names['answer'])"
     ended = subprocess.run([python, "-c", program], env=env, cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    assert "Noted." in ended.stdout, "the recipe has no answer"
+    assert ANSWER in ended.stdout, "the recipe has no answer"
     received = main_requests(upstream.received)
     through = int(proxy_before_providers.metric("palimpsest_requests_total") - before)
     assert 2 * through == len(received), "as many at the provider's address as at ours"
@@ -167,7 +174,7 @@ def test_claude_code_declares_as_few_of_many_tools_as_without_the_proxy(
         rmtree(home, ignore_errors=True)
         program = lead(WRAPPED["Claude Code"](home, "", KEY), network, proxy)
         upstream.received.clear()
-        upstream.script = lambda _: "Noted."
+        upstream.script = lambda _: ANSWER
         program.run("-p", *FLAGS, "--", "hello")
         asked.append(main_requests(upstream.received)[0])
     own, ours = asked

@@ -1,4 +1,8 @@
-"""Agents as people install them, each with its own compaction: they work as without the proxy, and lose nothing."""
+"""
+Agents as people install them, each with its own compaction: they work, and lose nothing.
+
+That they work as without the proxy, and so do those that compact nothing by themselves, is `test_parity.py`'s.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,7 @@ from palimpsest.evaluation.scripted import Reply, ScriptedUpstream
 
 from tests.clients.cli.aider import Aider
 from tests.clients.cli.claude_code import ClaudeCode
-from tests.clients.cli.cline import Cline
 from tests.clients.cli.codex import Codex, CodexWithOpenAI
-from tests.clients.cli.continue_cli import Continue
 from tests.clients.cli.opencode import OpenCode
 from tests.clients.cli.program import Program
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
@@ -43,27 +45,6 @@ def speaking(program: Program) -> Callable[[Json], Reply | str]:
         return Reply(said, prompt_tokens=program.full_tokens) if full and isinstance(said, str) else said
 
     return script
-
-
-def read_notes(program: Program, upstream: ScriptedUpstream) -> None:
-    """Let it look something up with a tool of its own, where it has tools."""
-    (program.work / "notes.txt").write_text(NOTES)
-    assert NOTES_SAY in program.say(KEYS)
-    if program.reading("notes.txt"):
-        assert NOTES in texts(upstream.received[-1].json)
-
-
-@pytest.mark.parametrize("kind", [Cline, Continue])
-def test_client_works_as_without_the_proxy(
-    kind: Kind, proxy: Proxy, key: str, upstream: ScriptedUpstream, tmp_path: Path
-) -> None:
-    """`tests/clients/test_parity.py` runs most of them without it, too, and compares what they send."""
-    program = kind(tmp_path / "home", proxy.url, key)
-    upstream.script = speaking(program)
-    read_notes(program, upstream)
-    if program.continues:
-        assert TALK[0][1] in program.say(TALK[0][0])
-        assert NOTES_SAY in texts(upstream.received[-1].json)
 
 
 @pytest.mark.parametrize("kind", [Aider, ClaudeCode, Codex, CodexWithOpenAI, OpenCode])
