@@ -181,8 +181,18 @@ def megabytes(folder: Path) -> float:
 
 
 def base_root(target: Path) -> None:
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(target)]
-    subprocess.run(command, check=True)
+    """A copy of the base, which is kept in this user's cache, as engines keep theirs."""
+    kept = Path(
+        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "palimpsest", "image", f"{SUITE},{PACKAGES}"
+    )
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as temporary:
+            made = Path(temporary, "base")
+            command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(made)]
+            subprocess.run(command, check=True)
+            made.rename(kept)
+    copy_tree(kept, target)
     for name in FROM_MACHINE:
         place = target / name
         place.unlink(missing_ok=True)

@@ -122,7 +122,7 @@ class Operation(Generic[P]):
 
 @cache
 def _adapter(asks: type[P]) -> TypeAdapter[P]:
-    """Built when it is first needed, as all of them would delay the start, and once: policies change, parameters do not."""
+    """Built when it is first needed, as all of them would delay the start, and once: policies change, types do not."""
     return TypeAdapter(asks)
 
 
