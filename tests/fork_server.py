@@ -23,6 +23,7 @@ import os
 import pkgutil
 import runpy
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,10 +32,12 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from fcntl import F_DUPFD_CLOEXEC, F_SETFL, F_SETOWN, fcntl
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fcntl import F_DUPFD_CLOEXEC, F_SETFL, F_SETOWN, LOCK_EX, fcntl, flock
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import palimpsest
 
@@ -52,6 +55,7 @@ case "$1 $2 $3" in
 esac
 exec {sys.executable} -IS {PROGRAM} ADDRESS "$@"
 """
+PYTHON, ASKED = "python", "asked"  # in the folder of a process: that program, and where it is asked
 METRICS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # of a worker
 WRAPPED_BY_ENV = "PALIMPSEST_WRAPPED_BY"  # of what `wrap` starts: the number of that process
 ADDRESSEE_ENV = "LISTEN_PID"  # of a socket that is handed over: the number of the process that is given it
@@ -65,10 +69,12 @@ F_SETSIG = 10  # of Linux: the signal that says that something has become of a d
 
 
 class ForkServer:
-    """The process that is forked, from the outside; starts when it is first asked."""
+    """The process that is forked, from the outside: one of a run, which starts when a worker first asks."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid4().hex
+        self._folder = Path(tempfile.gettempdir(), f"palimpsest-forks-{run}")
+        self._ours: socket.socket | None = None
         self._asking = threading.Lock()
 
     def start(
@@ -113,17 +119,13 @@ class ForkServer:
     def python(self) -> Path:
         """A Python for programs that run `python -m palimpsest`, which starts that as `start` does."""
         self.run(("version",), os.environ)  # so that it has begun
-        return Path(self._folder.name, "python")
+        return self._folder / PYTHON
 
     def ask(self, asked: object, descriptors: Sequence[int] = ()) -> int | None:
         """What the process answers."""
         with self._asking:
-            if self._process is None:
-                self._ours, theirs = socket.socketpair()
-                self._folder = tempfile.TemporaryDirectory()
-                with theirs:
-                    command = [sys.executable, str(Path(__file__)), str(theirs.fileno()), self._folder.name]
-                    self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
+            if self._ours is None:
+                self._ours = self._connected()
                 self._answers = self._ours.makefile()
             question = f"{asked!a}\n".encode()
             sent = socket.send_fds(self._ours, [question], descriptors)
@@ -131,12 +133,34 @@ class ForkServer:
             answer: int | None = json.loads(self._answers.readline())
             return answer
 
+    def _connected(self) -> socket.socket:
+        ours, place = socket.socket(socket.AF_UNIX), str(self._folder / ASKED)
+        with _alone(self._folder):
+            try:
+                ours.connect(place)
+            except OSError:
+                with socket.socket(socket.AF_UNIX) as listening:
+                    listening.bind(place)
+                    listening.listen()
+                    listening.set_inheritable(True)
+                    command = [sys.executable, __file__, str(listening.fileno()), str(self._folder)]
+                    os.spawnv(os.P_NOWAIT, sys.executable, command)  # ends behind the last that asks, not the first
+                ours.connect(place)
+        return ours
+
     def close(self) -> None:
-        if self._process is not None:
+        if self._ours is not None:
             self._answers.close()
             self._ours.close()
-            self._process.wait()
-            self._folder.cleanup()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let nobody else begin to ask, or stop to answer."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with Path(folder, "lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        yield
 
 
 class Forked:
@@ -172,39 +196,58 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-def main(asking: socket.socket, folder: Path) -> None:
+def main(asked: socket.socket, folder: Path) -> None:
     """
     Answer a process to be started by its number, and a number by its exit status; null while it runs.
 
     Args:
+        asked: where those who ask connect.
         folder: for the program by which servers start processes, and its socket.
     """
+    os.chdir(ROOT)
     _load()
-    executable, helpers = folder / "python", socket.socket(socket.AF_UNIX)
+    executable, helpers = folder / PYTHON, socket.socket(socket.AF_UNIX)
     executable.write_text(EXECUTABLE.replace("ADDRESS", str(folder / "socket")))
     executable.chmod(0o700)
     helpers.bind(str(folder / "socket"))
     helpers.listen()
-    ours = (asking, helpers)
+    asking = [asked.accept()[0]]
     started: list[int] = []  # by servers
     while True:
+        ours = (asked, helpers, *asking)
         readable, _, _ = select.select(ours, (), ())
         if helpers in readable:
             started = [number for number in started if not os.waitpid(number, os.WNOHANG)[0]]
             with helpers.accept()[0] as owner:
-                asked, descriptors = _received(owner)
-                if asked:  # it was not killed before
-                    started.append(_forked(asked, descriptors, ours, executable, owner))
+                question, descriptors = _received(owner)
+                if question:  # it was not killed before
+                    started.append(_forked(question, descriptors, ours, executable, owner))
             continue
-        asked, descriptors = _received(asking)
-        if asked is None:
-            return
-        if isinstance(asked, int):
-            ended, status = os.waitpid(asked, os.WNOHANG)
+        if asked in readable:
+            asking.append(asked.accept()[0])
+            continue
+        question, descriptors = _received(readable[0])
+        if question is None:
+            asking.remove(readable[0])
+            readable[0].close()
+            if not asking and _has_ended(asked, folder):
+                return
+            continue
+        if isinstance(question, int):
+            ended, status = os.waitpid(question, os.WNOHANG)
             answer = os.waitstatus_to_exitcode(status) if ended else None
         else:
-            answer = _forked(asked, descriptors, ours, executable)
-        asking.sendall(f"{json.dumps(answer)}\n".encode())
+            answer = _forked(question, descriptors, ours, executable)
+        readable[0].sendall(f"{json.dumps(answer)}\n".encode())
+
+
+def _has_ended(asked: socket.socket, folder: Path) -> bool:
+    """Whether nobody asks any more; whoever does from now on starts another process."""
+    with _alone(folder):
+        if select.select((asked,), (), (), 0)[0]:
+            return False
+        shutil.rmtree(folder)
+        return True
 
 
 def _received(connection: socket.socket) -> tuple[Any, Sequence[int]]:
