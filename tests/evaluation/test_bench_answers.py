@@ -16,7 +16,7 @@ from palimpsest.evaluation.scripted import ScriptedUpstream
 
 from tests.evaluation.test_datasets import line
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked")]
 
 NAMES = ("Orsolya", "Bartholomew", "Ingeborg", "Quirin", "Saoirse", "Thandiwe")
 DATA = {

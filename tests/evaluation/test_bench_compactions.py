@@ -11,7 +11,7 @@ from palimpsest.evaluation.datasets import Question
 
 from tests.evaluation.told import told
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked")]
 
 TALK = replace(
     told(

@@ -12,7 +12,7 @@ from palimpsest.evaluation.bench_dual import BOTH, BY_AGENT, CONSISTENCY, EPISOD
 
 from tests.evaluation.test_bench_answers import DATA
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked")]
 
 
 @pytest.mark.usefixtures("model_folder")

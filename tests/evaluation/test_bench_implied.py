@@ -82,6 +82,7 @@ def test_what_holds_no_chats_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 @pytest.mark.usefixtures("model_folder")
 async def test_a_need_is_judged_at_both_moments_for_every_system(file: Path) -> None:
     parser = argparse.ArgumentParser()

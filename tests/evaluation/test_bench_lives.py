@@ -75,6 +75,7 @@ def test_what_is_no_life_is_refused_with_its_line(tmp_path: Path, text: str) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 @pytest.mark.usefixtures("model_folder")
 async def test_a_need_of_an_earlier_session_is_judged_for_every_system(file: Path) -> None:
     parser = argparse.ArgumentParser()

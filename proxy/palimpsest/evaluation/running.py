@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
 import httpx2
@@ -63,6 +63,8 @@ class Forwarded:
 
 class RunningProxy:
     """Open it with `opened`."""
+
+    python: ClassVar[Callable[[], str]] = lambda: sys.executable  # that runs the proxy
 
     def __init__(
         self,
@@ -221,7 +223,7 @@ async def _serving(
     file = folder / "log"
     with file.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, env={**PATIENT, **os.environ, **settings}, stdout=log, stderr=log
+            RunningProxy.python(), *command, env={**PATIENT, **os.environ, **settings}, stdout=log, stderr=log
         )
 
     def ended() -> str:
