@@ -15,7 +15,7 @@ from palimpsest.domain.errors import MemoryFault
 from palimpsest.evaluation.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ListenPolicy
 
-from tests.running import PATIENCE_SECONDS, ROOT, free_port, request
+from tests.running import PATIENCE_SECONDS, ROOT, Proxy, free_port, request
 
 pytestmark = pytest.mark.slow
 
@@ -43,8 +43,8 @@ class Home:
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT / "proxy"),
         }
-        command = [sys.executable, "-m", "palimpsest", "service", *words]
-        return subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True)
+        assert Proxy.fork_server is not None
+        return Proxy.fork_server.run(("service", *words), environment, self.folder)
 
     def install(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.service("install", "--port", str(self.port), *words)
