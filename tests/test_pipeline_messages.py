@@ -27,9 +27,11 @@ ASKED = [
     "Write the database migration for the refund ledger.",
     "Add a feature flag for the rollout, owned by Lena.",
 ]
+# A secret chooses one in four runs of eight words to know it by: of forty words it chose too few once in 1,000.
 SUMMARY = (
     "The user is moving a checkout service behind a gateway. A retry policy, a migration and a feature flag were made; "
-    "now the assistant is looking through the load test's log files, one after the other, for what stopped it."
+    "now the assistant is looking through the load test's log files, one after the other, for what stopped it. "
+    "What is left to do is to name the cause, to repair it, and to run the load test again before the rollout begins."
 )
 MARK = {"cache_control": {"type": "ephemeral"}}
 SUMMARIZE = {"type": "summarize"}
