@@ -23,6 +23,8 @@ from palimpsest.core.block.packing import (
     pack,
     stretch_around,
 )
+from palimpsest.core.recall.updates import UPDATE
+from palimpsest.core.recall.wishes import NOTE, WISH
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Block, BlockKind, Budget, Candidate, Memory
 from palimpsest.wire.frame import own_words, passages_of, without_blocks
 
@@ -380,3 +382,12 @@ def test_the_users_own_statement_comes_beside_what_a_model_said_though_that_is_m
     fact, other = sure(said(9, TOLD), 0.06), sure(said(7, "My flat is on Port Street."), 0.05)
     assert block([prose, fact, other], kind=BlockKind.RECALL).occurrences == (4, 9)
     assert block([prose, replace(fact, probability=0.02)], kind=BlockKind.RECALL).occurrences == (4,)
+
+
+@pytest.mark.parametrize("signal", [WISH, NOTE, UPDATE])
+def test_what_comes_unasked_outdoes_no_answer(signal: str) -> None:
+    unasked = replace(said(1, "The port of this box is 5439."), probability=1.0, signals={signal: (1, 1.0)})
+    answer = replace(said(9, "The fee is 4.50 for each collection."), probability=0.2)
+    assert "4.50" in block([unasked, answer], kind=BlockKind.RECALL).text
+    certain = replace(unasked, signals={})
+    assert "4.50" not in block([certain, answer], kind=BlockKind.RECALL).text

@@ -1,7 +1,7 @@
 """Notes of a project: what of a user's messages the next conversation in its folder begins with."""
 
 import pytest
-from palimpsest.core.work.project_notes import is_note, urgency
+from palimpsest.core.work.project_notes import is_note, noted_part, urgency
 
 from tests.growing import exponent, repeated
 
@@ -40,6 +40,29 @@ def test_answers_for_once_orders_and_questions_are_no_notes(text: str) -> None:
     assert not is_note(text)
 
 
+FIRM = "Never run dbt with --target prod, that goes by the scheduler. Leave the raw tables alone."
+TALK = "The rental revenue of March looks too high to me, find out where the sum comes from, please."
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (f"Thanks. {FIRM}", FIRM),
+        (f"{TALK} {FIRM} {TALK}", FIRM),
+        (f"{TALK} {TALK} {'We keep it, ' * 20}as it is.", f"{'We keep it, ' * 20}as it is."),
+    ],
+    ids=["short", "long", "one long sentence"],
+)
+def test_of_a_long_message_the_sentences_are_told_that_are_worth_a_note(text: str, part: str) -> None:
+    start, stop = noted_part(text)
+    assert text[start:stop] == part
+
+
 @pytest.mark.parametrize("fragment", ["leave ", "keep a ", "--a ", "x/", "then ", "A", ". "])
 def test_how_long_a_message_is_read_grows_with_its_length(fragment: str) -> None:
-    assert exponent(lambda text: (is_note(text), urgency(text)), repeated(fragment), 4_000, 16_000) < 1.6
+    assert (
+        exponent(
+            lambda text: (is_note(text), noted_part(text[:1000]), urgency(text)), repeated(fragment), 4_000, 16_000
+        )
+        < 1.6
+    )

@@ -19,6 +19,7 @@ from itertools import pairwise
 from palimpsest.core.archive.chunking import ASKS, WARNS, WISHES, certainty_of, query_terms, terms
 from palimpsest.core.recall.updates import UPDATE
 from palimpsest.core.recall.utterance import QUESTION_MARKS
+from palimpsest.core.recall.wishes import NOTE, WISH
 from palimpsest.domain import BLOCK_CLOSE, Block, BlockKind, Budget, Candidate, Memory
 from palimpsest.wire.frame import opened, quotation
 
@@ -100,8 +101,7 @@ def pack(
     cut: dict[int, str] = {}
     asked = {one.memory.id for one in candidates if one.probability < CERTAIN and is_bare_question(one.memory)}
     ordered = sorted(candidates, key=lambda candidate: candidate.memory.id in asked)
-    # a rule or a precaution comes though nobody asked for it, and outdoes no answer
-    answers = [one for one in candidates if one.probability < CERTAIN or UNASKED.isdisjoint(one.memory.tags)]
+    answers = [one for one in candidates if one.probability < CERTAIN or not _is_unasked(one)]
     telling = [one for one in answers if one.memory.id not in asked and not one.is_reminder]
     best = max(telling, key=lambda one: one.probability, default=None)
     told_best = max(
@@ -162,6 +162,12 @@ def pack(
     if kind is BlockKind.RECALL and len(chosen) == 1:
         head = opened(kind, READING_ONE)
     return Block(head + _body(chosen) + BLOCK_CLOSE, kind, occurrences, mentions=tuple(also)), cut
+
+
+def _is_unasked(candidate: Candidate) -> bool:
+    """Whether a certain candidate is a rule, a precaution, a note or an update: none of them outdoes an answer."""
+    is_marked = any(candidate.signals.get(name, (0, 0.0))[1] > 0 for name in (WISH, NOTE, UPDATE))
+    return is_marked or not UNASKED.isdisjoint(candidate.memory.tags)
 
 
 def is_bare_question(memory: Memory) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from palimpsest.core.recall.wishes import WISH
+from palimpsest.core.recall.wishes import NOTE, WISH
 from palimpsest.domain import Candidate
 
 # With a judge who is never wrong, LoCoMo's multi-hop questions find all of their evidence at 3,000 characters in .30 of
@@ -49,4 +49,4 @@ def reordered(candidates: Sequence[Candidate], places: Sequence[int], chosen: Se
 
 
 def _is_wish(candidate: Candidate) -> bool:
-    return WISH in candidate.signals and candidate.probability == CERTAIN
+    return candidate.probability == CERTAIN and not {WISH, NOTE}.isdisjoint(candidate.signals)

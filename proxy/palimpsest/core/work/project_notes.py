@@ -12,8 +12,10 @@ import re
 from palimpsest.core.recall.updates import tells_of_change
 from palimpsest.core.recall.wishes import form, is_material
 from palimpsest.core.work.need import LostText
-from palimpsest.core.work.statements import SENTENCE, binds
+from palimpsest.core.work.statements import SENTENCE, binds, told_from
 
+NOTE_CHARS = 200  # of one: a longer message tells of its day, too
+REST, IDLE = 2, 3  # the urgency of a note that neither forbids nor sets anything, and of what is none
 _SETTING = re.compile(  # a path, an option of a command, a variable that is set, a port
     r"(?:^|[\s(`'\"])(?:~/|\.{0,2}/)[\w.@-]+|(?<=\s)--?[a-z][\w-]+|(?<![\w.@/-])[\w.@-]+/[\w.@/-]*\.\w"
     r"|\b[A-Z_]{3,}=\w|\bport \d"
@@ -38,7 +40,28 @@ def is_note(text: str) -> bool:
 
 def urgency(text: str) -> int:
     """The order in which notes are told: 0 what forbids, 1 what names a file, an option or a setting, 2 the rest."""
-    return 0 if _FORBIDS.search(text) else 1 if _SETTING.search(text) else 2
+    return 0 if _FORBIDS.search(text) else 1 if _SETTING.search(text) else REST
+
+
+def noted_part(text: str) -> tuple[int, int]:
+    """
+    From where to where a note is told: all behind its thanks, or of a longer one the sentences around its most urgent
+    one that are worth it, too.
+    """
+    start = told_from(text)
+    if len(text) - start <= NOTE_CHARS:
+        return start, len(text)
+    spans = [(found.end() - len(found[0].lstrip()), found.end()) for found in SENTENCE.finditer(text)]
+    said = [text[start:stop] for start, stop in spans]
+    worth = [urgency(one) if urgency(one) < REST or is_note(one) else IDLE for one in said]
+    low = high = worth.index(min(worth))
+    while True:
+        if high + 1 < len(spans) and worth[high + 1] < IDLE and spans[high + 1][1] - spans[low][0] <= NOTE_CHARS:
+            high += 1
+        elif low and worth[low - 1] < IDLE and spans[high][1] - spans[low - 1][0] <= NOTE_CHARS:
+            low -= 1
+        else:
+            return spans[low][0], spans[high][1]
 
 
 def _sets_up(text: str) -> bool:

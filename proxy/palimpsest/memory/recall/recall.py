@@ -43,8 +43,9 @@ from palimpsest.core.recall.relevance import Relevance, relevance
 from palimpsest.core.recall.small_loss import small_loss, without_general
 from palimpsest.core.recall.updates import UPDATE
 from palimpsest.core.recall.utterance import read_utterance
-from palimpsest.core.recall.wishes import WISH
+from palimpsest.core.recall.wishes import NOTE, WISH
 from palimpsest.core.work.calls import is_look
+from palimpsest.core.work.project_notes import noted_part
 from palimpsest.core.work.statements import told_from
 from palimpsest.domain import Account, Candidate, Memory, Query, Reach, Recalled
 from palimpsest.domain.errors import MemoryFault
@@ -421,9 +422,11 @@ def _candidates(reader: ScopeReader, best: RankedRows) -> tuple[Candidate, ...]:
     ids, before = table.ids[best.rows].tolist(), table.before[best.rows]
     follows = np.where(before >= 0, table.occurrences[before], 0).tolist()
     memories = _memories(reader.texts, dict(zip(ids, follows, strict=True)))
-    for id in table.ids[best.rows[best.signals.get(WISH, np.zeros(len(best.rows))) > 0]].tolist():
-        if id in memories:
-            memories[id] = _without_opening(memories[id])
+    for signal, part_of in ((WISH, lambda text: (told_from(text), len(text))), (NOTE, noted_part)):
+        for id in table.ids[best.rows[best.signals.get(signal, np.zeros(len(best.rows))) > 0]].tolist():
+            if id in memories and memories[id].start == 0:
+                start, stop = part_of(memories[id].text)
+                memories[id] = replace(memories[id], text=memories[id].text[start:stop], start=start, stop=stop)
     signals = {name: values for name, values in best.signals.items() if name != PROBABILITY}
     listed = zip(*(zip(ranks(v).tolist(), v.tolist(), strict=True) for v in signals.values()), strict=True)
     rows = zip(ids, best.scores.tolist(), listed, best.signals[PROBABILITY].tolist(), strict=True)
@@ -432,12 +435,6 @@ def _candidates(reader: ScopeReader, best: RankedRows) -> tuple[Candidate, ...]:
         for id, score, said, probability in rows
         if id in memories and not _is_idle(memories[id])
     )
-
-
-def _without_opening(memory: Memory) -> Memory:
-    """A wish, a note or a precaution without the thanks and orders for once that its message opens with."""
-    start = told_from(memory.text) if memory.start == 0 else 0
-    return replace(memory, text=memory.text[start:], start=start)
 
 
 def _is_idle(memory: Memory) -> bool:

@@ -21,8 +21,8 @@ from palimpsest.core.recall.ranking import (
 )
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.updates import UPDATE, nearest_first
-from palimpsest.core.recall.wishes import WISH, is_sure_wish
-from palimpsest.core.work.project_notes import is_note, urgency
+from palimpsest.core.recall.wishes import NOTE, WISH, is_sure_wish
+from palimpsest.core.work.project_notes import is_note, noted_part, urgency
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import Query, Reach
 from palimpsest.memory.recall import eligibility
@@ -62,17 +62,18 @@ def unasked(
             room = NOTES_CHARS - table.lengths[standing].sum()
             certain = prepended(_notes(reader, found, query, asked, eligible, told, room), certain)
     warned = _precautions(reader, query, asked, eligible, needs)
-    return prepended(_with_updates(reader, warned, eligible, told, asked), certain)
+    return prepended(_with_updates(reader, unranked(warned, WISH), eligible, told, asked), certain)
 
 
-def _with_updates(reader: ScopeReader, rows: Rows, eligible: Bools, told: Bools, asked: QueryMatches) -> RankedRows:
-    """Rows that come for certain, each with what the user said later of it: a knee that is fine again, another port."""
-    ranked = unranked(rows, WISH)
-    if not len(rows):
-        return ranked
-    related = with_related(reader, ranked, eligible, told, asked, len(rows))
+def _with_updates(
+    reader: ScopeReader, certain: RankedRows, eligible: Bools, told: Bools, asked: QueryMatches
+) -> RankedRows:
+    """What comes for certain, each with what the user said later of it: a knee that is fine again, another port."""
+    if not len(certain.rows):
+        return certain
+    related = with_related(reader, certain, eligible, told, asked, len(certain.rows))
     is_update = related.signals.get(UPDATE, np.zeros(len(related.rows))) > 0
-    return related.part(is_update | np.isin(related.rows, rows))
+    return related.part(is_update | np.isin(related.rows, certain.rows))
 
 
 def _wishes(table: PassageTable, asked: QueryMatches, eligible: Bools, count: int) -> RankedRows:
@@ -119,7 +120,7 @@ def _standing(reader: ScopeReader, found: Looked, query: Query, asked: QueryMatc
     rows |= {row for row in of_form | sure if not rules([(row, said[row])], "")}  # none that a later one could replace
     first = nearest_first(np.array(sorted(rows & of_form), np.int64), asked).tolist()
     order = [*first, *sorted(rows - of_form, key=lambda row: (is_own[row], row), reverse=True)]
-    return _fitting(table, order, room)
+    return _fitting(table.lengths, order, room)
 
 
 def _precautions(reader: ScopeReader, query: Query, asked: QueryMatches, eligible: Bools, needs: Needs) -> Rows:
@@ -134,7 +135,7 @@ def _precautions(reader: ScopeReader, query: Query, asked: QueryMatches, eligibl
     said = reader.texts_of(nearest_first(warns[is_due], asked)[:MOST_STANDING])
     told = [row for row, text in said.items() if concerns(text, table.vectors[row], needs)]
     told.sort(key=lambda row: said[row].rstrip().endswith("?"))
-    return _fitting(table, told[:PRECAUTIONS_TOLD], room)
+    return _fitting(table.lengths, told[:PRECAUTIONS_TOLD], room)
 
 
 def _notes(
@@ -152,8 +153,12 @@ def _notes(
     said = reader.texts_of(rows)
     urgent = sorted(said, key=lambda row: urgency(said[row]))
     notes = [*islice((row for row in urgent if is_note(said[row])), MOST_NOTES)]
-    fitting = {*_fitting(table, notes, room).tolist()}
-    ranked = _with_updates(reader, np.array(sorted(fitting), np.int64), eligible, told, asked)
+    chars = table.lengths.copy()
+    for row in notes:
+        start, stop = noted_part(said[row])
+        chars[row] = stop - start
+    fitting = _fitting(chars, notes, room)
+    ranked = _with_updates(reader, unranked(fitting, NOTE), eligible, told, asked)
     with_updates: dict[int, list[int]] = {}
     note = -1
     for row in ranked.rows.tolist():
@@ -161,16 +166,16 @@ def _notes(
         with_updates.setdefault(note, []).append(row)
     kept: list[int] = []
     for row in filter(with_updates.get, notes):
-        if table.lengths[[*kept, *with_updates[row]]].sum() <= room:
+        if chars[[*kept, *with_updates[row]]].sum() <= room:
             kept += with_updates[row]
     return ranked.part(np.isin(ranked.rows, kept))
 
 
-def _fitting(table: PassageTable, rows: Iterable[int], room: float) -> Rows:
+def _fitting(chars: Rows, rows: Iterable[int], room: float) -> Rows:
     """The first of the rows that fit into so many characters, in order; one that does not keeps no other away."""
     fitting: list[int] = []
     for row in rows:
-        if table.lengths[[row, *fitting]].sum() <= room:
+        if chars[[row, *fitting]].sum() <= room:
             fitting.append(row)
     return np.array(sorted(fitting), int)
 
