@@ -34,6 +34,8 @@ def said(text: str, role: str = "system") -> Message:
             "Working directory: /Users/ann/Library/Mobile Documents/ann's, shop\n",
             "/Users/ann/Library/Mobile Documents/ann's, shop",
         ),
+        ("Working directory: /home/ann/shop, today is 2026-11-29", "/home/ann/shop"),
+        ("Working directory: /home/ann/shop (git repo)", "/home/ann/shop"),
         ("Working directory: C:/Users/ann/shop", "C:/Users/ann/shop"),
         ("Working directory: \\\\server\\ann\\shop", "\\\\server\\ann\\shop"),
     ],
@@ -64,6 +66,43 @@ def test_a_text_that_names_no_folder_of_a_project_has_none(text: str):
     assert named_folder([said(text)]) == "" and working_folder([said(text)], KEY) == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<environment_context>\n  <cwd>/home/ann/shop</cwd>\n  <shell>bash</shell>",
+        "<task>\nMend it\n</task>\n<environment_details>\n# Open Tabs\na.py\n\n"
+        "# Current Working Directory (/home/ann/shop) Files\nmain.py\n</environment_details>",
+        "Mend it<environment_details>\nCurrent time: 12\nWorking directory: /home/ann/shop/web\n"
+        "Workspace root folder: /home/ann/shop\n</environment_details>",
+        "<user_info>\nOS Version: linux 6\nWorkspace Path: /home/ann/shop\nToday's date: Monday\n</user_info>",
+        "This is the Gemini CLI.\nMy system is: linux\nI'm currently working in the directory: /home/ann/shop\n",
+    ],
+)
+def test_of_the_user_s_messages_what_clients_write_there_is_read(text: str):
+    assert named_folder([said("You are an agent."), said(text, "user")]) == "/home/ann/shop"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I get: error in project: /etc/nginx is not readable. current: /usr/bin",
+        "In my current path: /usr/local/bin nothing is found",
+        "project root: /srv/blog",
+        "Working directory: /srv/blog",
+        "# project: /srv/blog",
+        "<error>cwd: /srv/blog</error>",
+    ],
+)
+def test_what_a_person_writes_names_no_folder(text: str):
+    assert named_folder([said(text, "user")]) == ""
+    assert named_folder([said(text, "user"), said("Working directory: /home/ann/shop")]) == "/home/ann/shop"
+
+
+def test_an_instruction_goes_before_a_user_s_message():
+    messages = [said("<env>\nWorkspace root: /srv/blog\n</env>", "user"), said("cwd: /home/ann/shop", "developer")]
+    assert named_folder(messages) == "/home/ann/shop" and named_folder(messages[:1]) == "/srv/blog"
+
+
 def test_the_first_messages_of_clients_and_instructions_are_read_and_no_others():
     here = said("<cwd>/home/ann/shop</cwd>", "user")
     others = [said("Hello", "user")] * FIRST_MESSAGES
@@ -73,7 +112,7 @@ def test_the_first_messages_of_clients_and_instructions_are_read_and_no_others()
 
 
 def test_a_folder_has_one_hash_in_a_tenant_and_another_one_in_another_tenant():
-    one, same = said("Working directory: /srv/shop"), said("cwd: /srv/shop/", "user")
+    one, same = said("Working directory: /srv/shop"), said("<cwd>/srv/shop/</cwd>", "user")
     assert 0 < working_folder([one], KEY) == working_folder([same], KEY) < 1 << 63
     assert working_folder([one], OTHER_KEY) != working_folder([one], KEY) != working_folder([said("cwd: /srv/a")], KEY)
 
@@ -84,7 +123,13 @@ def test_a_folder_of_windows_has_one_hash_however_it_is_written():
     assert len({working_folder([said(f"Working directory: {one}")], KEY) for one in ("/srv/Shop", "/srv/shop")}) == 2
 
 
-def test_how_long_a_text_is_read_has_a_limit() -> None:
-    assert named_folder([said("x" * LOOKED_AT_CHARS + "\nWorking directory: /srv/shop")]) == ""
-    for sign in (":/a ", "current ", "cwd(", "project root "):
-        assert exponent(lambda text: named_folder([said(text)]), repeated(sign, ""), 4_000, 16_000) < 1.6
+def test_a_folder_has_one_hash_whether_its_accents_are_signs_of_their_own_or_not():
+    one, same = (said(f"Working directory: /srv/caf{accented}") for accented in ("\u00e9", "e\u0301"))
+    assert working_folder([one], KEY) == working_folder([same], KEY)
+
+
+@pytest.mark.parametrize("role", ["system", "user"])
+def test_how_long_a_text_is_read_has_a_limit(role: str) -> None:
+    assert named_folder([said("x" * LOOKED_AT_CHARS + "\n<cwd>/srv/shop</cwd>", role)]) == ""
+    for sign in (":/a ", "current ", "cwd(", "project root ", "<env>", "<cwd>", "I'm ", " \t", "cwd:/a (git "):
+        assert exponent(lambda text: named_folder([said(text, role)]), repeated(sign, ""), 4_000, 16_000) < 1.6

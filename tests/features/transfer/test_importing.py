@@ -215,7 +215,7 @@ async def test_user_and_project_are_what_the_import_says(tmp_path: Path) -> None
 async def test_conversations_in_one_folder_are_known_to_be_after_an_import(tmp_path: Path) -> None:
     async with opened(tmp_path) as database:
         for number, folder in enumerate(("/srv/shop", "/srv/shop", "/srv/blog")):
-            told = f"Working directory: {folder}, where is the cart?"
+            told = f"<cwd>{folder}</cwd> Where is the cart?"
             await taken(database, talk(told, "Is it tested?", conversation=f"c-{number}"))
         ((tenant,),) = await database.read("SELECT id FROM tenant")
         rows = await database.read("SELECT folder FROM conversation ORDER BY public")

@@ -113,7 +113,7 @@ def test_what_is_known_of_a_request_is_the_same_however_much_was_read_before(wir
 
 async def test_the_folder_of_an_agent_is_read_whatever_was_read_before() -> None:
     by = reader(RecentReadings())
-    talk = ["Working directory: /srv/shop", "Yes.", *(f"Step {number}" for number in range(6))]
+    talk = ["<cwd>/srv/shop</cwd>", "Yes.", *(f"Step {number}" for number in range(6))]
     shop = [(await read_all(by, body_of(talk[:count])))[1].folder for count in (1, 3, 5, 7)]
     blog = (await read_all(by, body_of([talk[0].replace("shop", "blog"), *talk[1:]])))[1].folder
     short = [(await read_all(by, body_of(["Hello", "Hi!", *more])))[1].folder for more in ([], [talk[0]])]
