@@ -169,6 +169,12 @@ def test_counts_are_kept_for_so_many_messages_and_the_first_of_them_go(counter: 
     assert prompt(counter, first, prints(0)) == tokens("a" * 10) + MESSAGE_TOKENS
 
 
+def test_tools_that_are_nested_too_deep_to_be_written_count_nothing(counter: TokenCounter) -> None:
+    deep = orjson.loads("[" * 1_000 + "]" * 1_000)
+    assert counter.tools(chat(said(TEXT), raw={"tools": deep})) == 0
+    assert counter.tools(chat(said(TEXT), raw={"tools": TOOLS})) > 0
+
+
 def test_uncounted_characters_are_those_of_texts_arguments_and_tools_that_no_count_is_known_of(
     counter: TokenCounter,
 ) -> None:

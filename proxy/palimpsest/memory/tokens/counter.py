@@ -12,6 +12,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from math import ceil
@@ -157,9 +158,11 @@ def _parts(message: Message) -> tuple[str, ...]:
 
 
 def _tools(chat: Chat) -> str:
-    """The tools as they stand in the request; "" without any."""
+    """The tools as they stand in the request; "" without any, or where they are nested too deep to be written."""
     tools = chat.raw.get("tools")
-    return orjson.dumps(tools).decode() if tools else ""
+    with suppress(orjson.JSONEncodeError):  # it writes 254 levels, and reads 1,024
+        return orjson.dumps(tools).decode() if tools else ""
+    return ""
 
 
 def warm(names: Sequence[str] = (COMMON,)) -> None:
