@@ -10,6 +10,8 @@ from types import FrameType
 import pytest
 from palimpsest.edge.draining import ClosingAnswers, Draining
 from starlette.types import Message, Receive, Scope, Send
+from structlog.contextvars import bind_contextvars, merge_contextvars
+from structlog.testing import capture_logs
 
 
 @pytest.fixture
@@ -35,6 +37,23 @@ async def test_a_server_hears_of_its_stop_after_the_drain(stopped: asyncio.Event
         await begun(draining)
         assert not stopped.is_set()
         await stopped.wait()
+
+
+async def test_a_stop_that_meets_a_request_is_not_logged_as_the_request_s() -> None:
+    draining = Draining(3600)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+
+    async def request() -> None:
+        bind_contextvars(request="r-1")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    try:
+        with draining.before_stop(), capture_logs([merge_contextvars]) as lines:
+            await asyncio.create_task(request())
+            await begun(draining)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [(line["seconds"], "request" in line) for line in lines] == [(3600, False)]
 
 
 async def test_further_stops_shorten_no_drain(stopped: asyncio.Event) -> None:

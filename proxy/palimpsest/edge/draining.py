@@ -13,6 +13,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from types import FrameType
 
 import structlog
@@ -51,7 +52,8 @@ class Draining:
                 log.info("stopping: requests are still accepted for a moment", seconds=self._seconds)
                 loop.call_later(self._seconds, server_stops, signal.SIGTERM, frame)
 
-        signal.signal(signal.SIGTERM, lambda _signal, frame: loop.call_soon_threadsafe(begin, frame))
+        own = copy_context()  # the signal may meet a request, whose id its log lines would bear
+        signal.signal(signal.SIGTERM, lambda _, frame: loop.call_soon_threadsafe(begin, frame, context=own))
         try:
             yield
         finally:
