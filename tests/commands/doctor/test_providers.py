@@ -135,6 +135,12 @@ async def test_what_is_no_list_is_worth_a_look(status: bytes, body: bytes) -> No
     assert (found.state, bool(found.advice)) == (State.WARNING, True)
 
 
+@pytest.mark.parametrize("status", [b"405 Method Not Allowed", b"501 Not Implemented"])
+async def test_a_provider_that_lists_no_models_is_fine(status: bytes) -> None:
+    found, _, _ = await asked(Provider(status, b"{}"))
+    assert found.state is State.OK and "lists no models" in found.found
+
+
 async def test_an_upstream_that_is_not_there_fails_and_the_others_are_asked() -> None:
     async with RawUpstream(Provider(b"200 OK", LIST)) as upstream:
         gone = UpstreamPolicy(name="gone", models=("gone-*",), url=f"http://127.0.0.1:{free_port()}")

@@ -151,6 +151,8 @@ def _finding_of(
         return ok(check, f"{upstream.url} can be reached and wants a credential, but the environment has none for it")
     if HTTPStatus.MULTIPLE_CHOICES <= answer.status < HTTPStatus.BAD_REQUEST:
         return warning(check, f"{answered} with a redirect ({status})", "set upstreams.url to the final address")
+    if answer.status in (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED):
+        return ok(check, f"{answered} with {status}: it lists no models, so no credential could be tried")
     if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
         return warning(check, f"{answered} with {status}", "try again later, or see its status page")
     advice = "if chat works, this is fine; otherwise check upstreams.url, to which /v1/... is added"
