@@ -137,6 +137,8 @@ def test_serve_says_that_its_data_folder_cannot_be_made(tmp_path: Path) -> None:
     done = palimpsest("serve", "--data", str(tmp_path / "file" / "data"))
     assert done.returncode == 2
     assert "cannot be made" in done.stderr
+    taken = palimpsest("serve", "--data", str(tmp_path / "file"))
+    assert (taken.returncode, f"{tmp_path / 'file'}: is a file; choose" in taken.stderr) == (2, True)
 
 
 def test_model_install_without_a_way_to_one_fails_and_says_what_to_try(tmp_path: Path) -> None:

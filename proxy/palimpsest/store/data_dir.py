@@ -29,7 +29,8 @@ def make_folder(data: Path) -> None:
     try:
         data.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     except OSError as cause:
-        raise PolicyError(f"data: {data}: cannot be made: {cause.strerror}; choose another folder") from cause
+        wrong = "is a file" if data.is_file() else f"cannot be made: {cause.strerror}"
+        raise PolicyError(f"data: {data}: {wrong}; choose another folder") from cause
 
 
 def refuse_network_file_system(folder: Path, mounts: str | None = None) -> None:
