@@ -77,6 +77,8 @@ def test_an_export_of_nothing_or_to_nowhere_fails_and_leaves_what_is_there(data:
     assert (none.returncode, none.stdout) == (1, "")
     assert none.stderr == f"palimpsest: exporting from {data}: nothing stored matches\n"
     assert (tmp_path / "out.jsonl").read_text() == "of yesterday"
+    shown = palimpsest("export", "--data", str(data), "--user", "cid")
+    assert (shown.returncode, shown.stdout) == (1, "")
     assert not [*tmp_path.glob("*.part")]
     lost = palimpsest("export", "--data", str(data), "--output", str(tmp_path / "no" / "out.jsonl"))
     assert (lost.returncode, lost.stdout) == (1, "")

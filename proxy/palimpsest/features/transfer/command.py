@@ -68,10 +68,14 @@ def _export(given: argparse.Namespace) -> int:
     async def write(archive: Commands) -> Counter[bytes]:
         """Write the export, and count its lines by kind."""
         kinds = Counter[bytes]()  # lines, by the name of their first field
+        held = b""  # the header, which alone is no export
         with _written_file(output) as (stream, name), faults(OSError, f"writing {name}"):
             async for lines in export(archive.database, selection, lambda tenant: tenant_key(archive.secret(), tenant)):
                 kinds.update(line.split(b'"', 2)[1] for line in lines.splitlines())
-                stream.write(lines)
+                held += lines
+                if kinds.total() > 1:
+                    stream.write(held)
+                    held = b""
             stream.flush()
             if kinds.total() == 1:  # the header; raised here: a file of that name that an earlier export wrote stays
                 raise MemoryFault(f"exporting from {archive.policy.data}: nothing stored matches")
