@@ -51,6 +51,11 @@ def test_a_turn_may_be_named_by_its_number(data: Path, tmp_path: Path) -> None:
     assert "turn 1 of 2 of c-1" in told
 
 
+def test_a_statement_alone_is_followed_through_the_newest_conversation(data: Path, tmp_path: Path) -> None:
+    _, told, _ = why_not(data, "broker listens on port 7431", tmp=tmp_path)
+    assert "turn 2 of 2 of c-1" in told and "said by the user in turn 1" in told
+
+
 @pytest.mark.parametrize("arguments", [("c-9",), ("c-1", "--turn", "t-9"), ("c-1", "--turn", "9")])
 def test_a_conversation_or_turn_that_is_not_stored_is_an_error(
     data: Path, tmp_path: Path, arguments: tuple[str, ...]

@@ -25,7 +25,12 @@ MARKS = {True: "yes", False: "no", None: ""}
 def add_commands(command: Command) -> None:
     """Add `palimpsest why-not`."""
     parser = command("why-not", _why_not, "Show at which stage a statement was lost on its way into a request.")
-    parser.add_argument("conversation", metavar="CONVERSATION", help="x-palimpsest-conversation of an answer")
+    parser.add_argument(
+        "conversation",
+        nargs="?",
+        metavar="CONVERSATION",
+        help="x-palimpsest-conversation of an answer; default: newest",
+    )
     parser.add_argument(
         "statement", nargs="+", type=not_blank, metavar="TEXT", help="the statement, or a question that it answers"
     )
@@ -44,6 +49,7 @@ def _why_not(given: argparse.Namespace) -> int:
     from palimpsest.store.operation.probes import live_estimate
 
     async def trail(archive: Commands) -> tuple[Trace, Json | None]:
+        given.conversation = given.conversation or await archive.newest_conversation()
         named = f"{given.conversation}/{given.turn}" if (given.turn or "").isdecimal() else given.turn
         trace = await archive.trail(" ".join(given.statement), given.conversation, named)
         return trace, gaps.as_json(await archive.database.ask(live_estimate))

@@ -118,6 +118,14 @@ class Commands:
         stored = await self._journal.messages(turn["tenant"], asked)
         return Explanation(turn, {occurrence: message.text for occurrence, message in stored.items()})
 
+    async def newest_conversation(self) -> str:
+        """The one with the newest turn."""
+        turn = await self._journal.turn_named(None, None)
+        if turn is None:
+            raise MemoryFault(f"looking for the newest conversation: {NOTHING_YET.format(self.database.place)}")
+        newest: str = turn["conversation"]
+        return newest
+
     async def trail(self, statement: str, conversation: str, named: str | None) -> Trace:
         """Trace a statement through one turn, `named` or the newest that asked this, else the conversation's newest."""
         trails = Trails(self._journal, self.database, await self.recall(), self.policy)
