@@ -194,6 +194,12 @@ def test_upstream_flag_sets_the_url_of_the_only_upstream_and_keeps_the_rest(tmp_
     assert load(None, {"PALIMPSEST_UPSTREAM": "http://e/v1"}, {"upstream": "http://f"}).upstreams[0].url == "http://f"
 
 
+def test_an_empty_upstream_flag_is_refused_and_an_empty_variable_counts_as_not_set() -> None:
+    with pytest.raises(PolicyError, match="--upstream: is empty"):
+        load(None, {}, {"upstream": ""})
+    assert load(None, {"PALIMPSEST_UPSTREAM": ""}, {}) == load(None, {}, {})
+
+
 def test_upstream_flag_is_refused_where_the_file_has_several(tmp_path: Path) -> None:
     text = "upstreams: [{name: a}, {name: b}]"
     assert refusal(tmp_path, text, upstream="http://x").startswith("--upstream: http://x: sets a single upstream, but")

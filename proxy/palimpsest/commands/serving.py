@@ -161,6 +161,8 @@ def _introduce(policy: Policy) -> None:
     log.info("starting", host=listen.host, port=listen.port, **fields)
     for upstream in policy.upstreams:
         log.info(f"{_requests_of(upstream)} go to {_destination(upstream)}", upstream=upstream.name)
+    if os.environ.get("PALIMPSEST_UPSTREAM") == "":
+        log.info("PALIMPSEST_UPSTREAM is empty, which counts as not set")
     for role, assistant in policy.models.items():
         whom = f"upstream {assistant.upstream}" if assistant.upstream else assistant.url or "its provider"
         log.info(f"what memory asks as {role} goes to {assistant.model} at {whom}")

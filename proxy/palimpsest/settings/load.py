@@ -118,6 +118,8 @@ def load(
         for name, value in given.items()
         if name in SHORT
     ]
+    if given.get(UPSTREAM) == "":  # a variable of a script is not set: its requests would go to OpenAI
+        raise PolicyError("--upstream: is empty; name the provider's base URL, or leave the flag out for the default")
     upstreams = {"PALIMPSEST_UPSTREAM": environment.get("PALIMPSEST_UPSTREAM"), "--upstream": given.get(UPSTREAM)}
     tree: Tree = {}
     for layer in layers:
