@@ -297,6 +297,11 @@ def test_a_file_that_is_no_plain_mapping_is_refused(tmp_path: Path, text: str, w
     assert words in refusal(tmp_path, text)
 
 
+def test_where_a_file_is_no_yaml_is_said_by_line_and_column(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "listen: {port: 1}\nlog: {level: info\nstore: {}")
+    assert said.endswith("is not YAML as settings take it: line 3, column 6: expected ',' or '}', but got ':'")
+
+
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(PolicyError, match=r"nowhere\.yaml: cannot be read"):
         load([Path("nowhere.yaml")], {}, {})

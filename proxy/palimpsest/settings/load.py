@@ -243,7 +243,10 @@ def _parsed(text: str, origin: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, ValueError) as cause:  # a day that no month has, a number of 5,000 digits
-        raise PolicyError(f"{origin}: is not YAML as settings take it: {' '.join(str(cause).split())}") from cause
+        told = " ".join(str(cause).split())
+        if isinstance(cause, yaml.MarkedYAMLError) and (mark := cause.problem_mark):
+            told = f"line {mark.line + 1}, column {mark.column + 1}: {cause.problem}"
+        raise PolicyError(f"{origin}: is not YAML as settings take it: {told}") from cause
 
 
 class _Loader(yaml.SafeLoader):
