@@ -48,7 +48,7 @@ def test_an_injury_forbids_exercise_and_no_food_and_an_aversion_forbids_food_alo
     assert concerns_food("He hates mushrooms.") and not concerns_health("He hates mushrooms.")
     assert concerns_food("I am allergic to nuts.") and concerns_health("I am allergic to penicillin.")
     assert concerns_health("I have six stitches in my thumb.") and not concerns_health("The blanket has 120 stitches.")
-    assert concerns_food("Aoife is coeliac.") and not concerns_health("Aoife is coeliac.")
+    assert concerns_health("I'm intolerant to codeine.") and concerns_health("No gluten, not even in tablets.")
     assert concerns_health("I am allergic to latex.") and not concerns_food("I am allergic to penicillin and dust.")
     assert concerns_food("I am allergic to dust and nuts.") and concerns_food("I am allergic to pollen, nuts and soy.")
 

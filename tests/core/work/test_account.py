@@ -121,9 +121,8 @@ def test_a_part_of_a_command_that_passed_closes_no_failure_of_its_end() -> None:
         ("make deploy", "make", True),
         ("make deploy", "make -n deploy", True),
         ("make deploy", "make deploy -j 4", False),
-        ("idf.py build", "idf.py build flash monitor", False),
-        ("idf.py build flash", "idf.py build", True),
-        ("./gradlew test", "./gradlew lint", True),
+        ("make test", "make test TEST=test_one", True),
+        ("./gradlew test", "./gradlew test --tests com.x.FooTest", True),
         ("npm install left-pad", "npm install", True),
         ("npm install left-pad", "npm install --save left-pad", False),
         ("pytest tests/a.py", "pytest --ignore tests/a.py", True),
@@ -142,17 +141,24 @@ def test_a_failure_is_closed_only_by_what_runs_all_of_it(failed: str, passed: st
     ("failed", "changed", "then", "is_open"),
     [
         ("idf.py build", "/fw/main/net.c", "git commit -am mended", False),
-        ("idf.py build", "/fw/main/other.c", "git commit -am mended", True),
+        ("idf.py build", "/fw/domain/other_net.c", "git commit -am mended", True),
         ("idf.py build", "/fw/main/net.c", "git status", True),
+        ("idf.py build", "/fw/main/net.c", "echo 'then git commit'", True),
         ("phpstan analyse main", "main/net.c", "git -C /fw commit -am mended && make ship", False),
+        ("./deploy.sh prod", "deploy.sh", "git commit -am mended", True),
     ],
 )
-def test_a_failure_is_closed_by_a_commit_after_a_file_that_it_names_was_changed(
+def test_a_failure_is_closed_by_a_commit_after_a_change_of_the_file_in_which_its_error_stands(
     failed: str, changed: str, then: str, is_open: bool
 ) -> None:
     broken, mended = ran((failed, "main/net.c:97:9: error: no member")), ran((then, "[main 3f2a1bc] mended"))
     edit = work(("assistant", call("Edit", file_path=changed, old_string="a", new_string="b")), ("tool", "ok"))
-    for order, stays_open in (((broken, edit, mended), is_open), ((edit, broken, mended), True)):
+    nothing = ran((then, "nothing to commit, working tree clean"))
+    for order, stays_open in (
+        ((broken, edit, mended), is_open),
+        ((edit, broken, mended), True),
+        ((broken, edit, nothing), True),
+    ):
         said = work(*((one.role, one.text) for part in order for one in part))
         assert ("failed" in told(account(said, [], 2000))) is stays_open
 

@@ -18,6 +18,8 @@ from tests.growing import exponent, repeated
         ("Change of plan on the fee: sales agreed 5.25 from April on.", 2),
         ("actually the new revision moved it to GPIO 10, the old ones stay in the field", 2),
         ("We keep the queue in Redis.", 2),
+        ("use the second one then. The database of this box is on port 5439.", 1),
+        ("Don't push this one, I want to look first.", 2),
     ],
 )
 def test_what_forbids_comes_first_then_what_is_set_then_what_was_decided_or_changed(text: str, order: int) -> None:
@@ -29,7 +31,7 @@ def test_what_forbids_comes_first_then_what_is_set_then_what_was_decided_or_chan
     "text",
     [
         "use the second one then",
-        "ok, every 6th run only then. Write the skeleton",
+        "ok, every 6th run only then. Write the tests",
         "Write a section about power: what we measured, what changed and why",
         "Look at src/app.py, it seems slow",
         "is it in config/app.yaml?",

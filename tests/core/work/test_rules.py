@@ -27,13 +27,25 @@ def test_a_later_rule_about_the_same_thing_takes_the_place_of_an_earlier_one() -
     ]
 
 
-def test_a_rule_is_told_with_the_sentence_that_limits_it() -> None:
-    limited = "Never merge on Fridays. That went wrong twice. But hotfixes may go in."
+def test_a_rule_is_told_with_the_sentence_behind_it_that_limits_it() -> None:
+    limited = "Never merge on Fridays. But hotfixes may go in."
     assert told(f"Fix it. {limited} Thanks!") == [limited]
-    assert told("Never merge on Fridays. It is late. We are tired. But hotfixes may go in.") == [
-        "Never merge on Fridays."
-    ]
+    assert told("Never merge on Fridays. Except hotfixes.") == ["Never merge on Fridays. Except hotfixes."]
     assert told(f"Never merge on Fridays. But {'hotfixes ' * 30}may go in.") == ["Never merge on Fridays."]
+
+
+@pytest.mark.parametrize(
+    "next_step",
+    [
+        "But first, fix the test.",
+        "But why can it fail?",
+        "But you can merge it now.",
+        "Run the tests. But skip the slow ones.",
+        "Only 3 tests fail now.",
+    ],
+)
+def test_a_rule_is_told_without_what_limits_nothing(next_step: str) -> None:
+    assert told(f"Never push to main. {next_step}")[:1] == ["Never push to main."]
 
 
 @pytest.mark.parametrize(

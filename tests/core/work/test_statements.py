@@ -214,6 +214,8 @@ def test_an_order_for_the_next_step_names_nothing() -> None:
         ("Thanks! ok, do that now. ", "From now on answer in German."),
         ("", "I'm vegan. Write it down."),
         ("", "Never do that. Ask me first."),
+        ("", "Write it. Always, before you commit."),
+        ("", "Hate it. Onions make me ill."),
         ("", "Thanks!"),
     ],
 )

@@ -221,7 +221,7 @@ async def test_conversations_in_one_folder_are_known_to_be_after_an_import(tmp_p
         rows = await database.read("SELECT folder FROM conversation ORDER BY public")
         (shop,), same, (blog,) = rows
         assert same == (shop,) and 0 != shop != blog != 0
-        assert [len(some) for some in await database.ask(lambda ask: conversations_in(ask, tenant, shop, 0))] == [2, 1]
+        assert len(await database.ask(lambda ask: conversations_in(ask, tenant, shop, 0))) == 2
 
 
 # --- what is kept --------------------------------------------------------------------------------

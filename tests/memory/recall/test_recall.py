@@ -686,13 +686,15 @@ async def test_without_the_cache_passages_are_read_anew_and_none_stay(
     assert found[0] == found[1]
 
 
-async def test_what_was_said_in_another_folder_comes_only_where_it_surely_helps(recall: Recall, past: Past) -> None:
+async def test_what_was_said_in_another_folder_answers_only_where_it_surely_helps(recall: Recall, past: Past) -> None:
     await past.say(*TALK, conversation="c-0", folder=7)
-    await past.say("Hello", "Hello!", conversation="c-9", folder=8)
+    own = await past.say(*TALK, "Hello", "Hello!", conversation="c-9", folder=8)
     await past.index()
     await past.mark_users()
-    vague, sure = "What is the heating of a greenhouse?", FESTIVAL
-    for folder, comes in ((7, [True, True]), (8, [False, True])):
-        asked = [ask(text, conversation="c-9", reach=Reach.TENANT, folder=folder) for text in (vague, sure)]
-        found = [await recall.recall(query, 10) for query in asked]
+    vague, sure = "Tell me about the heating.", FESTIVAL
+    elsewhere = {"conversation": "c-10", "reach": Reach.TENANT, "least_help": 0.1}
+    for folder, comes in ((7, [True, True]), (9, [False, True])):
+        found = [await recall.recall(ask(text, folder=folder, **elsewhere), 10) for text in (vague, sure)]
         assert [bool(one.candidates) for one in found] == comes, [one.helps for one in found]
+    lost = ask(vague, frozenset(own), folder=9, **(elsewhere | {"conversation": "c-9"}))
+    assert (await recall.recall(lost, 10)).candidates, "the conversation's own, whatever folder it names by now"

@@ -159,11 +159,15 @@ async def test_a_question_is_no_outcome_of_a_task_but_a_report_that_also_asks_is
     assert asking not in found and found[found.index(other) + 1] == report
 
 
-@pytest.mark.parametrize(("with_whom", "comes"), [("The deadline is for Henk.", True), ("The keys are old.", False)])
+@pytest.mark.parametrize(
+    ("with_whom", "comes"), [("The deadline is for Henk.", True), ("Sadly the keys are old.", False)]
+)
 async def test_a_word_that_opens_a_statement_leads_to_others_that_have_it_inside_of_a_sentence(
     recall: Recall, past: Past, with_whom: str, comes: bool
 ) -> None:
-    said = await past.say(with_whom, "Noted.", *TALK, "Henk moved the deadline of the thesis to Friday.", "Good.")
+    said = await past.say(
+        with_whom, "Noted.", *TALK, "The deadline is near. Henk moved the deadline of the thesis to Friday.", "Good."
+    )
     await past.index()
     await past.mark_users()
     found = texts(await recall.recall(ask("When is the thesis due, which deadline?", frozenset(said)), 10))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from palimpsest.domain import Query, Reach, Role
-from palimpsest.store.search.scope import Scope, conversations_in, scope_of
+from palimpsest.store.search.scope import Scope, conversations_in, in_other_folders, scope_of
 
 from tests.remembered import Past
 
@@ -76,7 +76,7 @@ async def test_questions_of_one_user_share_a_scope(told: Past) -> None:
 async def in_folder(
     past: Past, folder: int, conversation: str = "", tenant: str = "acme", *, elsewhere: bool = False
 ) -> set[str]:
-    """The main conversations of a tenant in a folder, or in that of a conversation; or those in any other."""
+    """The main conversations of a tenant in a folder, or in that of a conversation; or all in any other."""
     ids = dict(
         await past.database.read(
             "SELECT public, conversation.id FROM conversation JOIN tenant ON tenant.id = tenant WHERE name = ?",
@@ -84,8 +84,15 @@ async def in_folder(
         )
     )
     ((id,),) = await past.database.read("SELECT id FROM tenant WHERE name = ?", (tenant,))
-    found = await past.database.ask(lambda ask: conversations_in(ask, id, folder, ids.get(conversation, 0)))
-    return {name for name, number in ids.items() if number in found[elsewhere]}
+    own = ids.get(conversation, 0)
+    found = await past.database.ask(
+        lambda ask: (
+            in_other_folders(ask, id, folder, own, [*ids.values()])
+            if elsewhere
+            else conversations_in(ask, id, folder, own)
+        )
+    )
+    return {name for name, number in ids.items() if number in found}
 
 
 async def test_a_folder_holds_the_main_conversations_of_its_tenant_and_each_keeps_its_first_one(past: Past) -> None:
@@ -95,9 +102,12 @@ async def test_a_folder_holds_the_main_conversations_of_its_tenant_and_each_keep
     await past.say("delta", conversation="c-1", tenant="other", folder=7)
     assert await in_folder(past, 7) == {"c-1"}
     assert await in_folder(past, 0) == await in_folder(past, 0, "c-2") == set()
-    assert await in_folder(past, 8, elsewhere=True) == {"c-1"}, "of a folder that holds nothing yet, all others"
+    assert await in_folder(past, 8, elsewhere=True) == {"c-1", "c-3"}, "of a folder that holds nothing yet, all others"
     assert await in_folder(past, 0, elsewhere=True) == await in_folder(past, 0, "c-2", elsewhere=True) == set()
     await past.say("later", conversation="c-2", folder=7)
     await past.say("elsewhere", conversation="c-2", folder=8)
     assert await in_folder(past, 7) == await in_folder(past, 0, "c-2") == {"c-1", "c-2"}
     assert await in_folder(past, 8) == await in_folder(past, 7, elsewhere=True) == set()
+    assert await in_folder(past, 8, "c-1", elsewhere=True) == {"c-2", "c-3"}, (
+        "nor the conversation itself, whatever it names"
+    )

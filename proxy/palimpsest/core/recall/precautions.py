@@ -15,10 +15,9 @@ _FORBIDS = (
     r"(?:physio\w*|doctor|gp|dentist|surgeon|midwife) (?:says?|said) (?:not?|never|only)"
     r"(?! (?:problems?|appointments?|need|worries|one)\b)"
 )
-# Illnesses by what they forbid: only something to eat, that and medicines, or only medicines and exercise.
-_ONLY_FOOD = r"intoleran\w+|co?eliac|lactose|gluten|braces"
+# Illnesses by what they forbid: something to eat and medicines, or only medicines and exercise.
 _OF_FOOD = (
-    r"diabet\w+|insulin|blood (?:sugar|pressure|thinners?)|gout"
+    r"intoleran\w+|co?eliac|lactose|gluten|diabet\w+|insulin|blood (?:sugar|pressure|thinners?)|gout"
     r"|cholesterol|ulcers?|reflux|ibs|crohn'?s|colitis|kidneys?|liver|gall ?(?:bladder|stones?)|hepatitis|(?:a|his"
     r"|her|my) stroke|pku|g6pd|pregnan\w+|breast-?feed\w*|stoma|bypass|warfarin|epi-?pens?"
     r"|heart (?:condition|failure|disease)|hives|on a drip|(?:doctor|doc|gp|dentist|nurse|dietitian"
@@ -55,8 +54,8 @@ _EATEN = (  # "to dust and nuts" is of food, too
 _DIET, _FOOD, _HEALTH = (
     re.compile(rf"\b(?:{_OF_FOOD}|{words})\b")
     for words in (
-        f"{_ONLY_FOOD}|{_EATEN}|{_DIETS}",
-        f"{_ONLY_FOOD}|{_EATEN}|{_DIETS}|{_DISLIKES}",
+        f"braces|{_EATEN}|{_DIETS}",
+        f"braces|{_EATEN}|{_DIETS}|{_DISLIKES}",
         f"allerg\\w+|{_OF_HEALTH}|{_FORBIDS}",
     )
 )

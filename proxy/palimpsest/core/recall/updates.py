@@ -69,13 +69,13 @@ REJECTION = re.compile(  # how a user's message begins that says that what it an
 )
 
 
-def statements(table: PassageTable, best: RankedRows, most: int = STATEMENTS) -> Rows:
+def statements(table: PassageTable, best: RankedRows) -> Rows:
     """
     The rows that are looked up once more: the first of all if it is an answer, and the user's first messages that do
     not only ask.
     """
     rows = best.rows
-    stated = rows[table.users[rows] & ~table.only_asks(rows)][:most]
+    stated = rows[table.users[rows] & ~table.only_asks(rows)][:STATEMENTS]
     answer = rows[:1][~table.users[rows[:1]]]
     return np.concatenate([answer, stated])
 

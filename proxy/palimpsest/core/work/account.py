@@ -126,8 +126,6 @@ _RUNS_LESS = re.compile(  # than its words say, or nothing
 )
 _WHOLE_GIT = frozenset({"push", "pull", "fetch", "commit"})  # whatever follows: nobody pushes a part
 _BY_NAME = frozenset({"install", "i", "add", "get"})  # what is installed, of which the rest is no part
-_BUILDS = frozenset({"make", "ninja", "idf.py", "gradle", "gradlew", "mvn", "mvnw"})  # their words are targets
-_COMMITS = re.compile(r"\bgit (?:-\S+ (?:[^\s-]\S* )?)*commit\b(?!.*--dry-run)")
 _ONCE = re.compile(  # what nobody types again; nor what was fed to a command, which is not told
     r"(?:mkdir|rm|cp|mv|chmod|chown|touch|ln|sleep|kill|pkill|true|git (?:add|mv|rm|restore|reset))\b"
     r"|.*(?:<<-?\s*\S+$|--help\b|--version\b)|\w+ -c\b"
@@ -370,9 +368,9 @@ def _settled(texts: Sequence[LostText], seen: str) -> Iterator[AccountLine]:
     def newest(found: Iterable[tuple[str, int]], most: int, chars: int) -> Iterator[tuple[str, int]]:
         named: dict[str, int] = {}
         alike: Counter[str] = Counter()
-        for one, at in islice(found, LOOKED_AT):
-            short = shortened(" ".join(one.split()), chars)
-            if short.lower() not in seen and not any(short in other or other in short for other in named):
+        brief = ((shortened(" ".join(one.split()), chars), at) for one, at in found)
+        for short, at in islice((one for one in brief if one[0].lower() not in seen), LOOKED_AT):
+            if not any(short in other or other in short for other in named):
                 alike[form := DIGITS.sub("0", short)] += 1
                 if alike[form] <= ALIKE:
                     named[short] = at
@@ -420,7 +418,7 @@ def open_failures(
 ) -> list[tuple[str, CallOutcome]]:
     """
     The commands that failed, were meant to pass, and of which nothing passed later that runs all of them, nor was
-    anything committed after a file that they name was changed.
+    anything committed after a change of a file in which their error stands.
     """
     passed = {
         tuple(part): one.at
@@ -441,15 +439,19 @@ def open_failures(
 
 
 def _is_committed(failed: CallOutcome, done: Sequence[CallOutcome]) -> bool:
-    """Whether a file that a failed command or its error names was changed since, and a commit passed after that."""
-    paths = [name for name in names(f"{failed.call.what}\n{failed.outcome}") if "/" in name or is_file(name)]
-    later = (one for one in done if one.at > failed.at and not one.is_failure)
+    """Whether a file in which an error stands was changed since, and something was committed after that."""
+    wrong = tuple(f"/{name}" for name in names(failed.outcome) if is_file(name) and f"{name}:" in failed.outcome)
     is_changed = False
-    for one in later:
-        is_changed |= one.call.act in (Act.CREATED, Act.EDITED) and any(path in one.call.what for path in paths)
-        if is_changed and one.call.act is Act.RAN and _COMMITS.search(one.call.what):
-            return True
+    for one in done if wrong else ():
+        if one.at > failed.at and not one.is_failure:
+            is_changed |= one.call.act in (Act.CREATED, Act.EDITED) and f"/{one.call.what}".endswith(wrong)
+            if is_changed and one.call.act is Act.RAN and one.outcome.startswith("[") and _commits(one.call.what):
+                return True
     return False
+
+
+def _commits(command: str) -> bool:
+    return any(words[0] == "git" and "commit" in words[1:3] for words in _programs(command))
 
 
 def is_lasting(command: str) -> bool:
@@ -549,13 +551,8 @@ def _programs(command: str) -> list[list[str]]:
 
 
 def _runs_all(passed: Sequence[str], failed: Sequence[str]) -> bool:
-    """
-    Whether a command ran all of another one: the same, a folder around it, fewer words that name no file, or more
-    targets of a build.
-    """
-    if passed[0] in _BUILDS and passed[0] == failed[0] and failed[1:]:
-        return {*failed[1:]} <= {*passed[1:]}
-    if passed[0] in _BUILDS or [*passed[:2]] == ["git", "stash"] or not _BY_NAME.isdisjoint(passed[1:3]):
+    """Whether a command ran all of another one: the same, a folder around it, or fewer words that name no file."""
+    if passed[0] == "make" or [*passed[:2]] == ["git", "stash"] or not _BY_NAME.isdisjoint(passed[1:3]):
         return [*passed] == [*failed]
     is_around = all(
         old == new or old.startswith((f"{new}/", f"{new}:")) for new, old in zip(passed, failed, strict=False)

@@ -70,8 +70,8 @@ _TESTS = re.compile(
 _FAILURES = re.compile(r"(?i)^[1-9].*(?:fail|error)|(?:failures|errors): [1-9]")
 _ERROR = re.compile(
     r"^.*?(\b\w*(?:Error|Exception):|(?:^(?:E +)?|: )[\w.]*(?:Error|Exception)$|\b[Ee]rror(?: \w{1,8})?:"
-    r"|\bError response from\b|\b[Ee]rror at\b|\b[Cc]onnection refused\b|^SQLSTATE\[|\berror\["
-    r"|^[^\w\n]*(?:error|ERROR)\b|\bFAIL(?:ED|URE)?\b|\*\*\* \["
+    r"|\bError response from\b|\b[Ee]rror at\b|^SQLSTATE\[|\berror\[|^[^\w\n]*(?:error|ERROR)\b"
+    r"|\bFAIL(?:ED|URE)?\b|\*\*\* \["
     r"|\bfatal:|\bpanic:|\bTraceback|\b[Nn]o such file|\bcommand not found|\bnot found$|\b[Pp]ermission denied"
     r"|\bcannot (?:use|find|open|access|import|stat|read|write|connect|create|load|resolve)\b|\bundefined:).*$",
     re.MULTILINE,
@@ -100,6 +100,10 @@ _SUCCEEDS = re.compile(  # what programs say under their own names of what went 
     r"(?i)\b(?:ok|success(?:ful(?:ly)?)?|succeeded|complete[d]?|done|passed|finished|up.to.date|upgraded|sent|received"
     r"|deployed|started|running|listening|ready|created|updated|wrote|written|saved|installed|synced|built|uploaded)\b"
 )
+_UNLESS = re.compile(  # "no server running", "3 not sent": and in these nothing went well
+    r"(?i)\b(?:not|no|nothing|never|another|already|but|before|while|unexpected|0)\b|n['\u2019]t\b"
+)
+_GAVE_UP = re.compile(r"^.*\b[Cc]onnection refused\b.*\Z", re.MULTILINE)  # the last line: before, it was tried again
 _IN_CODE = re.compile(r"[\w\])][({](?:\w+: ?)?[\"'`][^\"'`]*$")  # in front of words in a text that a call is given
 _SPEAKS = re.compile(r"[^\W\d_]{3}")
 _NO_ERROR = re.compile(  # a line that only says how it ended, or that a program wrote at another level
@@ -278,10 +282,12 @@ def _complaint(result: str, command: str) -> re.Match[str] | None:
     The last line, where a program of the command says it under its own name, and not that all went well: so Unix
     programs say, in any language, what failed.
     """
-    line = _SAYS.search(result.rstrip())
+    said = result.rstrip()
+    line = _SAYS.search(said)
     if line is None or line[1] not in {*_PROGRAMS.findall(command)} - _CHATTY:
-        return None
-    return line if _COMPLAINS.search(line[0]) or not _SUCCEEDS.search(line[0]) else None
+        return _GAVE_UP.search(said)
+    went_well = _SUCCEEDS.search(line[0]) and not _UNLESS.search(line[0])
+    return line if _COMPLAINS.search(line[0]) or not went_well else None
 
 
 def _last_lines(result: str) -> str:

@@ -2,7 +2,7 @@
 Notes of a project: which of a user's messages are worth telling where the next conversation in its folder begins.
 
 How it is run and where things are, what is not to be touched, what was decided and what changed. An answer for once
-("use the second one then") and an order are none.
+("use the second one then") is none, nor are most orders.
 """
 
 from __future__ import annotations
@@ -26,21 +26,23 @@ _FORBIDS = re.compile(
     r"|(?:leave|keep) (?:[^.!?,;\n]|\.\w){1,60}(?:alone|untouched|as (?:it is|they are))|hands off|off.limits"
     r"|without asking|ask (?:me )?(?:first|before))\b"
 )
+_PASSES = re.compile(r"(?i)\b(?:yet|now|today|tonight|this (?:one|time)|until|just|for (?:the moment|once))\b")
 _FOR_ONCE = re.compile(r"(?i)(?=.{1,60}$).*\bthen\W*$")  # a brief answer: a longer sentence may tell of a condition
 
 
 def is_note(text: str) -> bool:
     """Whether a user's message decides, forbids or changes something, or tells how something is run or where it is."""
-    opening = next(iter(SENTENCE.findall(text)), "")
-    if _FOR_ONCE.match(opening):
-        return False
+    opening = next(SENTENCE.finditer(text), None)
+    if opening is not None and _FOR_ONCE.match(opening[0]):
+        text = text[opening.end() :]
     changes = tells_of_change(text) and not form(text)["opens_text"]
     return changes or binds(LostText(0, "user", text)) or _sets_up(text)
 
 
 def urgency(text: str) -> int:
     """The order in which notes are told: 0 what forbids, 1 what names a file, an option or a setting, 2 the rest."""
-    return 0 if _FORBIDS.search(text) else 1 if _SETTING.search(text) else REST
+    forbids = (_FORBIDS.search(one) and not _PASSES.search(one) for one in SENTENCE.findall(text))
+    return 0 if any(forbids) else 1 if _SETTING.search(text) else REST
 
 
 def noted_part(text: str) -> tuple[int, int]:

@@ -25,7 +25,6 @@ from palimpsest.domain import AccountLine, frozen
 
 RULE_CHARS = 200  # of one rule: a longer sentence tells more than it asks
 RULES_CHARS = 400  # of all rules of a block
-EXCEPTION_SENTENCES = 2  # behind a rule, in which it may be limited
 MOST_RULES = 100  # of a user's, the newest: each is compared with each, and some twenty have room
 LEAST_SHARED = 2  # words: a single one stands in rules about anything
 LEAST_CHARS = 12  # "never mind" is no rule
@@ -63,7 +62,10 @@ _PROHIBITS = re.compile(
 )
 # What was forbidden is allowed: "you may touch it now", "go ahead and push", "delete the branch now".
 _ALLOWS = re.compile(r"(?i)(?:\byou (?:may|can|could|should)\b|\bgo ahead\b|\bis (?:fine|ok|okay|allowed)\b|\bnow\b)")
-_EXCEPTS = re.compile(r"(?i)\s*(?:but|except|unless|only|exceptions?|aber|au\xdfer|sauf|mais|pero|salvo)\b")
+_EXCEPTS = re.compile(  # "But hotfixes may go in.", and no next step: "But first, fix the test."
+    r"(?i)\s*(?:(?:but|aber|mais|pero)\b.*\b(?:may|can|allowed|fine|ok(?:ay)?|d\xfcrf\w+|peu\w+|pued\w+)\b"
+    r"|(?:except|unless|au\xdfer|sauf|salvo)\b)(?!.*(?:\b(?:now|first|then|today|yesterday)\b|\?))"
+)
 _IDLE = frozenset(query_terms("always never now every time whenever future default remember sure make ever"))  # stems
 _PASTED = re.compile(  # fenced, quoted, or a comment of code
     r"```.*?(?:```|\Z)|^[ \t]*(?:[+-][ \t]*)?(?://|/\*|\*/|>)[^\n]*$", re.MULTILINE | re.DOTALL
@@ -130,7 +132,7 @@ def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Ru
     """The sentences of a text that state a lasting rule."""
     found = []
     sentences = SENTENCE.findall(text) if not is_file or _lasts(text, is_file) else []
-    for at, sentence in enumerate(sentences):
+    for sentence, after in zip(sentences, [*sentences[1:], ""], strict=False):
         rule = _MARKUP.sub("", sentence).strip()
         if not LEAST_CHARS <= len(rule) <= RULE_CHARS or rule.endswith("?"):
             continue
@@ -140,18 +142,10 @@ def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Ru
         if is_sure or (is_typed and sentence.lstrip()[:1] != "#" and stands(rule)):
             values = frozenset(query_terms(" ".join(_VALUE.findall(rule))))
             about = frozenset(query_terms(rule)) - _IDLE
-            told = _with_exception(rule, sentences[at + 1 :])
+            whole = f"{rule} {after.strip()}" if _EXCEPTS.match(after) else rule
+            told = whole if len(whole) <= RULE_CHARS else rule
             found.append(_Rule(told, occurrence, about, values, bool(_FORBIDS.search(rule)), is_sure))
     return found
-
-
-def _with_exception(rule: str, behind: Sequence[str]) -> str:
-    """A rule with the sentences behind it up to one that limits it: "Refuse those. But take what is a euro short."."""
-    for at, sentence in enumerate(behind[:EXCEPTION_SENTENCES], start=1):
-        whole = " ".join((rule, *(one.strip() for one in behind[:at])))
-        if _EXCEPTS.match(sentence) and len(whole) <= RULE_CHARS:
-            return whole
-    return rule
 
 
 def _lasts(text: str, is_file: bool) -> bool:

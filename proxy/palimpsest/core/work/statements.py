@@ -7,7 +7,7 @@ They are told by their form alone: "Decision: ...", "we settled on ...", "port 7
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.recall.utterance import says_nothing
@@ -71,9 +71,10 @@ _ORDER = re.compile(
 )
 _LASTS = re.compile(r"(?i)\b(?:is|are|has|have|uses?|lives?|needs?|must)\b|[=:]|n['\u2019]t\b")
 _ORDERS_THIS = re.compile(  # for once, where it stands alone: "Write it.", "ok, do that now."
-    r"(?i)(?:(?:ok(?:ay)?|yes|please|then|now)\b,? ?)*(?!avoid)\w+ (?:it|this|that|them)"
-    r"(?: (?:now|please|then|again))?[.!]+$"
+    r"(?i)(?:(?:ok(?:ay)?|yes|please|then|now)\b,? ?)*(?:write|do|fix|send|try|draft|make|change|add|update|finish"
+    r"|print|reply to|answer|post) (?:it|this|that|them)(?: (?:now|please|then|again))?[.!]+$"
 )
+_OF_LAST = re.compile(r"(?i)\s*(?:always|never|every time|each time)\W*(?:,|$)")  # "Always, before you commit."
 _HASH = re.compile(r"\b[0-9a-f]{7,40}\b")
 _PRINTED = re.compile(  # code, tables, quotations, and what stands in columns
     r"```.*?(?:```|\Z)|^(?:[ \t]*[|+>]|[ \t]{2,})[^\n]*$|^[^\n]*\S {3,}\S[^\n]*$", re.MULTILINE | re.DOTALL
@@ -124,11 +125,13 @@ def binds(text: LostText) -> bool:
 
 def told_from(text: str) -> int:
     """Where a message begins to tell something, behind thanks and orders for once: 10 in "Write it. Sign as Deb."."""
-    for sentence in SENTENCE.finditer(text):
+    sentences = [*SENTENCE.finditer(text)]
+    for sentence, after in pairwise(sentences):
         said = sentence[0].strip()
-        if said and (negates(said) or not (says_nothing(said) or _ORDERS_THIS.match(said))):
+        is_order_for_once = _ORDERS_THIS.match(said) and not _OF_LAST.match(after[0])
+        if negates(said) or not (says_nothing(said) or is_order_for_once):
             return sentence.end() - len(sentence[0].lstrip())
-    return 0
+    return sentences[-1].end() - len(sentences[-1][0].lstrip()) if len(sentences) > 1 else 0
 
 
 def is_order(text: str) -> bool:

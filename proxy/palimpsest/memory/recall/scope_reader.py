@@ -17,8 +17,8 @@ class Looked:
     """
     What a look-up by words found in a scope. `asked` are its questions without their meanings: those come later.
 
-    Of the n passages of the table, `eligible` may come, `lost` were lost by the conversation itself, `here` were said
-    in the folder of its agent, and `elsewhere` in another one: (n,) each.
+    Of the n passages of the table, `eligible` may come, `lost` were lost by the conversation itself, and `here` were
+    said by its user in the folder of its agent: (n,) each.
     """
 
     scope: Scope
@@ -26,7 +26,6 @@ class Looked:
     eligible: Bools
     lost: Bools
     here: Bools
-    elsewhere: Bools
     asked: Sequence[QueryMatches]
 
 

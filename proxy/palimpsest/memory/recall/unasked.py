@@ -62,16 +62,16 @@ def unasked(
             room = NOTES_CHARS - table.lengths[standing].sum()
             certain = prepended(_notes(reader, found, query, asked, eligible, told, room), certain)
     warned = _precautions(reader, query, asked, eligible, needs)
-    return prepended(_with_updates(reader, unranked(warned, WISH), eligible, told, asked), certain)
+    return prepended(_told_with_updates(reader, unranked(warned, WISH), eligible, told, asked), certain)
 
 
-def _with_updates(
+def _told_with_updates(
     reader: ScopeReader, certain: RankedRows, eligible: Bools, told: Bools, asked: QueryMatches
 ) -> RankedRows:
     """What comes for certain, each with what the user said later of it: a knee that is fine again, another port."""
     if not len(certain.rows):
         return certain
-    related = with_related(reader, certain, eligible, told, asked, len(certain.rows))
+    related = with_related(reader, certain, eligible, told, asked)
     is_update = related.signals.get(UPDATE, np.zeros(len(related.rows))) > 0
     return related.part(is_update | np.isin(related.rows, certain.rows))
 
@@ -158,7 +158,7 @@ def _notes(
         start, stop = noted_part(said[row])
         chars[row] = stop - start
     fitting = _fitting(chars, notes, room)
-    ranked = _with_updates(reader, unranked(fitting, NOTE), eligible, told, asked)
+    ranked = _told_with_updates(reader, unranked(fitting, NOTE), eligible, told, asked)
     with_updates: dict[int, list[int]] = {}
     note = -1
     for row in ranked.rows.tolist():
@@ -171,7 +171,7 @@ def _notes(
     return ranked.part(np.isin(ranked.rows, kept))
 
 
-def _fitting(chars: Rows, rows: Iterable[int], room: float) -> Rows:
+def _fitting(chars: Floats, rows: Iterable[int], room: float) -> Rows:
     """The first of the rows that fit into so many characters, in order; one that does not keeps no other away."""
     fitting: list[int] = []
     for row in rows:

@@ -37,7 +37,6 @@ def with_related(
     eligible: Bools,
     told: Bools,
     asked: QueryMatches,
-    most: int = updates.STATEMENTS,
 ) -> RankedRows:
     """
     A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
@@ -45,13 +44,10 @@ def with_related(
     user rejected it, behind a brief one what it answers, behind a task what came of it, and behind all what the user
     said next. An update comes even if it is one of the `told` rows, of which an earlier block quotes something:
     without it, the older statement would stand beside the question as what was said last.
-
-    Args:
-        most: how many of the first are looked up once more.
     """
     table = reader.table
-    first = best.rows[:most]
-    said = _statements(reader, updates.statements(table, best, most), eligible | told)
+    first = best.rows[: updates.STATEMENTS]
+    said = _statements(reader, updates.statements(table, best), eligible | told)
     named = {row: _names_not_asked_for(one.text, asked) for row, one in said.items()}
     others = {row: updates.namesakes(table, row, one.found, named[row], eligible, asked) for row, one in said.items()}
     replies = {row: (updates.outcome if table.users[row] else updates.next_said)(table, row) for row in first.tolist()}
@@ -62,9 +58,7 @@ def with_related(
     changes = _changes(table, read)
     behind: dict[int, list[tuple[int, float]]] = {}
     for row, one in said.items():
-        named_too = [
-            at for at in others[row].tolist() if at in read and updates.has_name(read[at], named[row], one.text)
-        ]
+        named_too = [at for at in others[row].tolist() if at in read and _shares_name(one.text, read[at], named[row])]
         updating = _updates_of(one, table, read, changes, first)
         behind[row] = [*updating, *((at, 0.0) for at in named_too[: updates.NAMESAKES])]
     for row in first.tolist():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from palimpsest.core.archive.chunking import scope_terms
 from palimpsest.domain import Query, Reach, frozen
-from palimpsest.store.engine import Ask
+from palimpsest.store.engine import Ask, ids
 
 
 @frozen
@@ -41,19 +43,28 @@ class Scope:
         return f"memory.tenant = ? AND memory.conversation IN ({conversations})", tuple(args)
 
 
-def conversations_in(ask: Ask, tenant: int, folder: int, own: int, user: str = "") -> tuple[list[int], list[int]]:
-    """
-    Row ids of a tenant's main conversations in a folder that this user had, and of anybody's in other folders. 0: the
-    folder that conversation `own` is in; nothing where that is unknown.
-    """
-    rows = ask(
-        "SELECT id, user_id, folder = coalesce(nullif(CAST(?2 AS BIGINT), 0),"
-        " (SELECT own.folder FROM conversation AS own WHERE own.tenant = ?1 AND own.id = ?3 AND own.folder <> 0))"
-        " FROM conversation WHERE tenant = ?1 AND folder <> 0 AND role = 'main'",
-        (tenant, folder, own),
+FOLDER = """coalesce(nullif(CAST(?2 AS BIGINT), 0), (SELECT own.folder FROM conversation AS own
+    WHERE own.tenant = ?1 AND own.id = ?3 AND own.folder <> 0))"""
+"""SQL: a folder, or 0 for that of a conversation; NULL where it is unknown."""
+
+
+def conversations_in(ask: Ask, tenant: int, folder: int, own: int, user: str = "") -> list[int]:
+    """Row ids of the main conversations that a tenant's user had in a folder; 0: the one that `own` is in."""
+    sql = (
+        f"SELECT id FROM conversation WHERE tenant = ?1 AND folder <> 0 AND folder = {FOLDER}"
+        " AND role = 'main' AND user_id = ?4"
     )
-    here = [id for id, of_user, is_here in rows if is_here and of_user == user]
-    return here, [id for id, _, is_here in rows if is_here is not None and not is_here]
+    return [id for (id,) in ask(sql, (tenant, folder, own, user))]
+
+
+def in_other_folders(ask: Ask, tenant: int, folder: int, own: int, conversations: Collection[int]) -> list[int]:
+    """Those of some conversations of a tenant, but for `own`, that are in another folder than that one."""
+    sql = (
+        "SELECT conversation.id FROM numbers(?4) AS asked INNER JOIN conversation ON conversation.id = asked.value"
+        f" WHERE conversation.tenant = ?1 AND conversation.folder <> 0 AND conversation.folder <> {FOLDER}"
+        " AND conversation.id <> ?3"
+    )
+    return [id for (id,) in ask(sql, (tenant, folder, own, ids(conversations)))]
 
 
 def scope_of(ask: Ask, query: Query) -> tuple[Scope, int] | None:
