@@ -75,7 +75,7 @@ NAMED_CHARS = 120
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 # That memory helps, for passages of another folder to answer: of 14 personal questions 13 have as much, "run the tests"
 # .46 with the tests of another project.
-LEAST_ELSEWHERE = 0.6
+LEAST_ELSEWHERE = 0.8
 CLEARED_SECONDS = 3600.0  # that a cleared conversation stays out of others: the task that it was cleared for
 QUOTED_CHARS = 20  # of a text that stands in another one: shorter ones are said of other things, too
 ORDERS: Mapping[str, dict[str, Any]] = {
