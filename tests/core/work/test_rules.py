@@ -40,6 +40,7 @@ def test_a_rule_is_told_with_the_sentence_behind_it_that_limits_it() -> None:
         "But first, fix the test.",
         "But why can it fail?",
         "But you can merge it now.",
+        "But first you may run it.",
         "Run the tests. But skip the slow ones.",
         "Only 3 tests fail now.",
     ],

@@ -161,12 +161,9 @@ def calls_of(readable: str) -> tuple[str, tuple[Call, ...]]:
     found = [*_CALL.finditer(readable)] if readable.endswith(")") else []
     calls: list[Call] = []
     for call in found:
-        try:
+        try:  # what was redacted in it may have broken it, or it is nested too deep
             made = [*_calls_of(call[1], orjson.loads(call[2]))]
-        except (
-            orjson.JSONDecodeError,
-            RecursionError,
-        ):  # what was redacted in it may have broken it; or it is too deep
+        except (orjson.JSONDecodeError, RecursionError):
             made = [Call(Act.OTHER, "", f"{call[1]} {call[2]}")]
         calls += made
     return (readable[: found[0].start()].rstrip() if found else readable), tuple(calls)

@@ -63,8 +63,8 @@ _PROHIBITS = re.compile(
 # What was forbidden is allowed: "you may touch it now", "go ahead and push", "delete the branch now".
 _ALLOWS = re.compile(r"(?i)(?:\byou (?:may|can|could|should)\b|\bgo ahead\b|\bis (?:fine|ok|okay|allowed)\b|\bnow\b)")
 _EXCEPTS = re.compile(  # "But hotfixes may go in.", and no next step: "But first, fix the test."
-    r"(?i)\s*(?:(?:but|aber|mais|pero)\b.*\b(?:may|can|allowed|fine|ok(?:ay)?|d\xfcrf\w+|peu\w+|pued\w+)\b"
-    r"|(?:except|unless|au\xdfer|sauf|salvo)\b)(?!.*(?:\b(?:now|first|then|today|yesterday)\b|\?))"
+    r"(?i)(?!.*(?:\b(?:now|first|then|today|yesterday)\b|\?))\s*(?:(?:but|aber|mais|pero)\b.*\b"
+    r"(?:may|can|allowed|fine|ok(?:ay)?|d\xfcrf\w+|peu\w+|pued\w+)\b|(?:except|unless|au\xdfer|sauf|salvo)\b)"
 )
 _IDLE = frozenset(query_terms("always never now every time whenever future default remember sure make ever"))  # stems
 _PASTED = re.compile(  # fenced, quoted, or a comment of code
