@@ -57,6 +57,15 @@ async def precautions(recall: Recall, past: Past, *told: str, **query: Any) -> l
     return texts(await recall.recall(replace(asked, **query), 10))
 
 
+async def test_a_precaution_comes_from_another_folder_too(recall: Recall, past: Past) -> None:
+    told = "For the cake, I am allergic to nuts."
+    await past.say(told, *TALK, user="lena", folder=8)
+    await past.say("Hello.", conversation="c-2", user="lena", folder=7)
+    await past.index()
+    asked = ask(DINNER, conversation="c-2", reach=Reach.USER, user="lena", folder=7, told=(), warned=frozenset())
+    assert texts(await recall.recall(asked, 10)) == [told], "and nothing else of it"
+
+
 async def test_precautions_are_told_whole_with_what_takes_them_back(recall: Recall, past: Past) -> None:
     told = ("I was allergic to walnuts in a cake. I outgrew it.", "For the cake, I am allergic to nuts.")
     assert set(await precautions(recall, past, *told)) == {*told}
