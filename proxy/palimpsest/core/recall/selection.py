@@ -25,7 +25,7 @@ CERTAIN = 1.0  # the probability of a lasting wish, which comes whatever is aske
 
 def offered(candidates: Sequence[Candidate]) -> list[int]:
     """Places of those that a judge is offered: the best, without wishes, which are no answers."""
-    return [at for at, one in enumerate(candidates) if not _is_wish(one)][:OFFERED]
+    return [at for at, one in enumerate(candidates) if not _is_unasked(one)][:OFFERED]
 
 
 def reordered(candidates: Sequence[Candidate], places: Sequence[int], chosen: Sequence[int]) -> tuple[Candidate, ...]:
@@ -48,5 +48,5 @@ def reordered(candidates: Sequence[Candidate], places: Sequence[int], chosen: Se
     return tuple(moved)
 
 
-def _is_wish(candidate: Candidate) -> bool:
+def _is_unasked(candidate: Candidate) -> bool:
     return candidate.probability == CERTAIN and not {WISH, NOTE}.isdisjoint(candidate.signals)

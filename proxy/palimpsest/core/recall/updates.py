@@ -32,8 +32,8 @@ LEAST_LATER_NEARNESS = 0.25  # ... or to the statement, of what was said later: 
 FOLLOWED = 8  # passages to what the user said next: farther on, much lies between
 MOST_STEPS = 64  # passages from a task to what came of it: nine of ten tasks of coding agents take no more
 FOLLOWING_CHARS = 200  # of what the user said next, or of what came of an order: a longer one is a matter of its own
-# Of `PassageTable.tells`, of an outcome that also asks: "Pushed, 12 passed. Shall I open the PR?" has .44, "The VPN is
-# down. Shall I wait?" less.
+# Of `PassageTable.tells`, of an outcome that also asks: "Pushed to staging, 12 passed. Shall I open the PR?" has .44,
+# "The VPN is down. Shall I wait?" .11.
 LEAST_REPORTING = 0.4
 BRIEF_CHARS = 60  # of an answer that tells nothing without what it answers: "5 attempts."
 # Cosine, the weighed share of the words that both have among the words of either (Jaccard), and what the two have of

@@ -25,10 +25,8 @@ from palimpsest.core.recall.utterance import (
     words,
 )
 
-WISH, NOTE = (
-    "wish",
-    "note",
-)  # the signals of what comes without being asked for: wishes and precautions; notes of a project
+WISH = "wish"  # the signal of a lasting wish or a precaution that comes without being asked for
+NOTE = "note"  # ... of a note of a project: see `core/work/project_notes.py`
 SURE_ODDS = 1.5  # from which on a text of any form is surely a wish
 LEAST_ODDS = 0.5  # of an author whom no weight has seen, two of three wishes have more, and one of eight other texts
 WORDY_WORDS, WORDY_STEP, MOST_WORDY = 20, 20, 2.0  # from which on each further step makes a wish less probable

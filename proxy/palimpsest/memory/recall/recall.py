@@ -310,8 +310,10 @@ class Recall:
         once, judged = self._ranked(table, asked, eligible, limit)
         may_answer = eligible
         if once is not None and judged is not None and query.least_help <= judged.helps < LEAST_ELSEWHERE:
-            may_answer = eligible & ~_elsewhere(reader, query, asked, once)
-            once, judged = self._ranked(table, asked, may_answer, limit)
+            elsewhere = _elsewhere(reader, query, asked, once)
+            if elsewhere.any():
+                may_answer = eligible & ~elsewhere
+                once, judged = self._ranked(table, asked, may_answer, limit)
         told = eligibility.among(table.occurrences, query.excluded)
         told[told] = ~eligibility.among(table.fulls[told], query.visible_fulls)
         certain = unasked(reader, found, query, asked, eligible, told, needs)
