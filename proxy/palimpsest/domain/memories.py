@@ -57,7 +57,8 @@ class Query:
     `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
     lasting wishes come with it, asked for or not; `whole_chars` how much may be lost for all of it to come.
     `folder` is the one that its agent works in, as `Speaker` has it: what the user told there of the project comes
-    where a conversation begins; 0: the one that the conversation named before; None: that does not count.
+    where a conversation begins or was compacted; 0: the one that the conversation named before; None: that does not
+    count.
     `told` are earlier blocks and words of the user that the model still sees: what the user asked to hold always
     comes, asked for or not, where it was lost or told elsewhere and none of them says it or anything else; None: never.
     `warned` are occurrences that blocks quoted lately, of which no precaution comes again; None: none comes at all.

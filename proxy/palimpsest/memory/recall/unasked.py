@@ -36,7 +36,7 @@ _HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of anot
 # Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
 # Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16 do.
 LEAST_CONCERN = 0.3
-NOTES_CHARS = 800  # of what was told of a project, rules included, where a conversation in its folder begins
+NOTES_CHARS = 800  # of what was told of a project, rules included, where a conversation in its folder begins anew
 READ_FOR_NOTES, MOST_NOTES = 200, 24  # messages, the newest, some 25 ms; and notes of them, of which some six fit
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
@@ -143,11 +143,13 @@ def _notes(
 ) -> RankedRows:
     """
     What the user told of the project in other conversations in its folder, each note with its updates, as many as fit:
-    the most urgent first, of these the newest. They come once, where a conversation begins.
+    the most urgent first, of these the newest. They come once, where a conversation begins, and again where a
+    compaction took them away with the block that told them.
     """
     table = reader.table
     here = found.here & table.users & (table.conversations != asked.own)
-    if query.lost or eligibility.among(table.occurrences[here], query.excluded).any():
+    is_due = not query.lost or query.account_chars > 0
+    if not is_due or eligibility.among(table.occurrences[here], query.excluded).any():
         return unranked(table.ids[:0])
     rows = np.flatnonzero(here & found.eligible & ~table.only_asks(slice(None)))[: -READ_FOR_NOTES - 1 : -1]
     said = reader.texts_of(rows)
