@@ -149,6 +149,24 @@ async def test_with_a_task_comes_what_came_of_it(recall: Recall, past: Past) -> 
     assert recalled.candidates[0].probability == recalled.candidates[1].probability
 
 
+async def test_with_a_request_that_is_asked_back_comes_its_answer_and_of_a_long_one_the_part_that_is_asked_for(
+    recall: Recall, past: Past
+) -> None:
+    wanted = "Write me a plan for the opening week of the bakery, with music."
+    answer = "On Monday we hang posters near the tram stops, and we talk to the drivers. " * 14
+    answer += "On Sunday five men play music on trumpets and drums in front of the door. " * 10
+    said = frozenset(await past.say(*TALK, wanted, answer, *("So.", "Yes.") * 20))
+    await past.index()
+    await past.mark_users()
+    asks = "Which music do you suggest for the opening week of the bakery?"
+    recalled = await recall.recall(ask(asks.replace("do", "did", 1), said), 10)
+    first, second = recalled.candidates[:2]
+    assert first.memory.text == wanted and second.memory.text.endswith("in front of the door. ")
+    assert second.probability >= first.probability
+    plain = await recall.recall(ask(asks, said), 10)
+    assert plain.candidates[0].memory.text == wanted and plain.helps < recalled.helps
+
+
 async def test_a_question_is_no_outcome_of_a_task_but_a_report_that_also_asks_is(recall: Recall, past: Past) -> None:
     task, asking = "deploy the worker to staging", "The vpn is off. Shall I wait?"
     other, report = "deploy the importer to staging", "The importer runs on stg-2 as v1.4.2. Shall I commit?"

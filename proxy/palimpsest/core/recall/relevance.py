@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from palimpsest.core.recall.asking_back import asks_back
 from palimpsest.core.recall.ranking import Bools, Floats, PassageTable, QueryMatches, RankedRows, term_matrix
 from palimpsest.core.recall.utterance import ENGLISH, PERSONAL, informativeness, personal, question_form, read_utterance
 from palimpsest.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS, Tables, Weights
@@ -44,6 +45,7 @@ LEAST_HELP = 0.02  # nothing is less probable: what is wrongly left out costs mo
 # told in another conversation, 59, 56 and 54.
 OWN_SHARE = 0.75
 MOST_OF_OWN = 1.0  # log-odds that it adds, at most; 1.5 measures the same
+ASKING_BACK = 1.0  # log-odds that memory helps who asks again for what was said, which no set that was fitted to does
 PROBABLE = 1e-5  # probabilities are kept this far from 0 and 1 where logarithms are taken of them
 
 
@@ -70,8 +72,9 @@ def relevance(table: PassageTable, asked: QueryMatches, ranked: RankedRows) -> R
     tables = tables_for(table, asked, ranked)
     signals = passage_signals(table, asked, ranked)
     odds = _log_odds(signals, tables.passage) + _conversation_odds(table.conversations[ranked.rows] == asked.own)
-    passages = 1 / (1 + np.exp(-odds))
-    help = _log_odds(help_signals(table, asked, signals, passages), tables.help)
+    more = ASKING_BACK * asks_back(asked.text)
+    passages = 1 / (1 + np.exp(-odds - more))
+    help = _log_odds(help_signals(table, asked, signals, passages), tables.help) + more
     helps = float(1 / (1 + np.exp(-help[0])))
     return Relevance(passages * max(helps, LEAST_HELP) ** 0.5, helps)
 

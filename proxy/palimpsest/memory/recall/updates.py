@@ -10,6 +10,7 @@ import numpy as np
 
 from palimpsest.core.archive.chunking import names, query_terms, word_terms
 from palimpsest.core.recall import updates
+from palimpsest.core.recall.asking_back import asks_back
 from palimpsest.core.recall.known_things import TOLD, is_about, known_things, possible_names, told_of
 from palimpsest.core.recall.ranking import PROBABILITY, Bools, Floats, PassageTable, QueryMatches, RankedRows, Rows
 from palimpsest.core.recall.relevance import term_weight
@@ -41,16 +42,18 @@ def with_related(
     """
     A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
     probable: the newest update, and what shares a rare name with it. Behind an answer stands the message in which its
-    user rejected it, behind a brief one what it answers, behind a task what came of it, and behind all what the user
-    said next. An update comes even if it is one of the `told` rows, of which an earlier block quotes something:
-    without it, the older statement would stand beside the question as what was said last.
+    user rejected it, behind a brief one what it answers, behind a task what came of it, behind whatever is asked back
+    its answer, and behind all what the user said next. An update comes even if it is one of the `told` rows, of which
+    an earlier block quotes something: without it, the older statement would stand beside the question as what was said
+    last.
     """
     table = reader.table
     first = best.rows[: updates.STATEMENTS]
     said = _statements(reader, updates.statements(table, best), eligible | told)
     named = {row: _names_not_asked_for(one.text, asked) for row, one in said.items()}
     others = {row: updates.namesakes(table, row, one.found, named[row], eligible, asked) for row, one in said.items()}
-    replies = {row: (updates.outcome if table.users[row] else updates.next_said)(table, row) for row in first.tolist()}
+    is_asked_back = asks_back(asked.text)
+    replies = {row: _reply(table, row, asked, is_asked_back) for row in first.tolist()}
     replies = {row: at for row, at in replies.items() if at >= 0 and eligible[at]}
     replied = np.array([*replies.values()], np.int64)
     read = reader.texts_of(updates.union([*(one.later_rows for one in said.values()), *others.values(), replied]))
@@ -69,6 +72,17 @@ def with_related(
             behind[row] = [(at, 0.0), *behind.get(row, ())]
     at_end = {row: updates.next_statement(table, row, eligible, asked) for row in said}
     return _with_updates(best, behind, at_end) if any((*behind.values(), *at_end.values())) else best
+
+
+def _reply(table: PassageTable, row: int, asked: QueryMatches, is_asked_back: bool) -> int:
+    """
+    The row of what followed a passage: on an answer what its user said, on a task what came of it, and on whatever is
+    asked back the answer; -1: nothing.
+    """
+    if not table.users[row]:
+        return updates.next_said(table, row)
+    outcome = updates.outcome(table, row)
+    return updates.answer_to(table, row, asked) if outcome < 0 and is_asked_back else outcome
 
 
 def _statements(reader: ScopeReader, rows: Rows, may_update: Bools) -> dict[int, _Statement]:
