@@ -369,7 +369,8 @@ def test_what_a_user_only_asked_is_told_with_its_answer_or_not_at_all(kind: Bloc
 def test_a_question_that_tells_something_and_one_of_a_talk_that_names_its_speakers_stand_alone() -> None:
     telling = "My flight to Lisbon leaves on 14 March at 06:35 with TAP. Should I book a taxi for 4:30?"
     named = "Caroline: What did you do on Sunday?"
-    for text in (telling, named):
+    warning = "I'm on apixaban for my heart so I don't take ibuprofen, is the gel alright?"
+    for text in (telling, named, warning):
         assert block([sure(said(3, text), 0.8)]).occurrences == (3,)
 
 

@@ -101,8 +101,10 @@ def test_what_the_conversation_itself_lost_is_more_probable_than_what_was_said_e
     assert mine > nowhere[is_answer] > theirs
 
 
-@pytest.mark.parametrize(("tells", "counts"), [(0.6, 0.0), (0.4, 1.0)], ids=["tells something", "only asks"])
-def test_a_passage_that_asks_something_counts_as_a_question_unless_it_surely_tells_something(
+@pytest.mark.parametrize(
+    ("tells", "counts"), [(0.6, 0.0), (0.44, 0.0), (0.3, 1.0)], ids=["tells", "tells, too", "only asks"]
+)
+def test_a_passage_that_asks_something_counts_as_a_question_unless_it_tells_something_too(
     tells: float, counts: float
 ) -> None:
     on = replace(passage_table(SAID, users=[0], asks=[0]), tells=np.full(len(SAID), tells))

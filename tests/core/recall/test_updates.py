@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from palimpsest.core.archive.chunking import query_terms, terms
+from palimpsest.core.archive.chunking import MIXED_LEVEL, TELLING_EDGES, query_terms, terms
 from palimpsest.core.recall.ranking import PassageTable, QueryMatches, RankedRows
 from palimpsest.core.recall.updates import (
     BRIEF_CHARS,
@@ -267,7 +267,7 @@ def test_a_brief_answer_belongs_to_what_it_answers_and_a_longer_one_speaks_for_i
 
 
 def test_who_tells_something_and_asks_in_the_same_breath_has_told_it() -> None:
-    tells = np.array([0.5, 0.6, 0.4, 0.5, 0.5])
+    tells = np.array([MIXED_LEVEL / len(TELLING_EDGES), 0.6, 0.3, 0.5, 0.5])
     both = replace(told(0, 1, 2), asks=np.array([True, True, True, False, False]), tells=tells)
     assert both.only_asks(np.arange(5)).tolist() == [False, False, True, False, False]
     assert states(both, np.array(found_later(both))).tolist() == [True, False]

@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from palimpsest.core.archive.chunking import ASKS, WARNS, WISHES, certainty_of, query_terms, terms
+from palimpsest.core.recall.ranking import LEAST_BESIDE, LEAST_TELLING
 from palimpsest.core.recall.updates import UPDATE
 from palimpsest.core.recall.utterance import QUESTION_MARKS
 from palimpsest.core.recall.wishes import NOTE, WISH
@@ -37,7 +38,6 @@ LEAST_OF_BEST = 0.3
 PAUSE = timedelta(hours=1)  # between two messages of one day, from which on their times are told
 UNASKED = frozenset({WISHES, WARNS})  # tags of what comes for certain though nobody asked for it
 BARE_QUESTION_CHARS = 120  # longer ones bring facts along
-LEAST_TELLING = 0.5  # of `tells`: a statement
 CERTAIN = 1.0  # the probability of what nobody asked for, and comes all the same
 # The same of the best of what the user told, where it was another who said the best of all: that can be said again.
 LEAST_TOLD = 0.1
@@ -176,6 +176,8 @@ def is_bare_question(memory: Memory) -> bool:
         memory.role == "user"
         and len(memory.text) <= BARE_QUESTION_CHARS
         and ASKS in memory.tags
+        and WARNS not in memory.tags
+        and certainty_of(memory.tags) < LEAST_BESIDE
         and all(sentence.rstrip().endswith(QUESTION_MARKS) for sentence in _SENTENCE.findall(memory.text))
         and not any(tag.endswith(":") for tag in memory.tags)
     )

@@ -36,6 +36,7 @@ CALLS_BONUS, FILES_BONUS = 0.5, 0.3  # LANTERN 3.2
 RRF_DAMPING_RANKS = 60  # Cormack et al. 2009
 PROBABILITY = "probability"  # the signal that judges all others: see `core/recall/relevance.py`
 LEAST_TELLING = 0.5  # of `PassageTable.tells`: a person's statement, and no question or task
+LEAST_BESIDE = 0.4  # ... of what stands beside a question: `MIXED_LEVEL` lets it tell no more than .44
 WORTH_CHARS = 300  # 200 and 350 measure alike on LoCoMo and BEAM
 LEAST_PROBABILITY = 1e-6  # logarithms need more than 0
 CANDIDATES = 200  # passages that each index hands on: many more than a block holds, few enough to rank at once
@@ -86,8 +87,8 @@ class PassageTable:
         return len(self.ids)
 
     def only_asks(self, rows: Rows | slice) -> Bools:
-        """Which of these rows ask something, and do not surely tell something as well."""
-        return self.asks[rows] & (self.tells[rows] < LEAST_TELLING)
+        """Which of these rows ask something, and tell nothing beside it."""
+        return self.asks[rows] & (self.tells[rows] < LEAST_BESIDE)
 
     def rows_of(self, ids: Rows) -> Rows:
         """Rows of these memory ids; those that are not here are left out."""
