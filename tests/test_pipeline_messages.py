@@ -231,3 +231,29 @@ def test_a_rule_comes_to_any_request_of_a_later_session_in_the_folder_in_which_i
         upstream.play(REPLIES[3])
         later.say(text("And publish it."), **in_folder("/home/ann/shop"))
         assert rule not in memory_in({"messages": later.reached["messages"][-1:]}), "once in a conversation"
+
+
+@pytest.mark.usefixtures("words_only")
+def test_a_rule_comes_to_a_later_session_of_an_agent_that_names_no_folder_by_its_prompt_once_it_used_tools(
+    tmp_path: Path, upstream: ScriptedUpstream, key: str
+) -> None:
+    rule = "Never restart the broker during the day."
+    about = "the operations assistant of a bicycle rental company, and you read its tickets, its logs and its bookings."
+
+    def of(prompt: str) -> Json:
+        return {"system": [text(prompt)]}
+
+    with Proxy(tmp_path / "data", upstream.url, {"memory": {"reach": "tenant"}}) as proxy:
+        working, talking = Agent(proxy, upstream, key), Agent(proxy, upstream, key)
+        call = ToolCall("toolu_1", "read", '{"path":"broker.log"}')
+        upstream.play(Reply("", (call,), "I look."), *REPLIES[:2])
+        working.say(text(f"Look at the broker. {rule}"), **of(f"On 12 May you are {about}"))
+        working.say(result("toolu_1"), **of(f"On 12 May you are {about}"))
+        talking.say(text("Never mention prices."), **of(f"On 12 May you are {about}"))
+        proxy.settle(vectors=False)
+        for prompt, comes in ((f"You train {about}", False), (f"On 3 June you are {about}", True)):
+            later = Agent(proxy, upstream, key)
+            upstream.play(REPLIES[2])
+            later.say(text("What is a monad?"), **of(prompt))
+            told = memory_in(later.reached)
+            assert (rule in told) is comes and "prices" not in told, prompt

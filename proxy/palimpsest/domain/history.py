@@ -58,7 +58,8 @@ class Speaker:
     tenant: str  # "" = unresolved: no memory
     user: str = ""
     scope: str = ""  # project, from x-palimpsest-scope
-    folder: int = 0  # keyed hash of the one that an agent works in, as it tells the model; 0: it tells none
+    # Keyed hash of the folder that an agent works in, as it tells the model; < 0: of its prompt instead; 0: of neither.
+    folder: int = 0
     client_ids: tuple[str, ...] = ()  # ids the client sends, best first, each "signal:value"
     parent_ids: tuple[str, ...] = ()  # ids of the conversation that a sub-agent serves, likewise
     subagent_hint: bool = False  # a header says outright that a sub-agent is speaking

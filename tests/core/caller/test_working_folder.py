@@ -117,6 +117,21 @@ def test_a_folder_has_one_hash_in_a_tenant_and_another_one_in_another_tenant():
     assert working_folder([one], OTHER_KEY) != working_folder([one], KEY) != working_folder([said("cwd: /srv/a")], KEY)
 
 
+AGENT = "You are the operations assistant of a bicycle rental company. You read its tickets, logs and bookings."
+
+
+def test_an_agent_with_tools_that_names_no_folder_is_known_by_the_words_of_its_prompt():
+    one, later = said(f"{AGENT} Today is Monday, 12 May 2026."), said(f"{AGENT} Today is Friday, 3 July 2026.")
+    known = working_folder([one], KEY, has_tools=True)
+    assert known == working_folder([later], KEY, has_tools=True) < 0
+    assert known != working_folder([said(f"{AGENT} Be brief.")], KEY, has_tools=True)
+    assert working_folder([one], KEY) == 0
+    for other in (said("You are a helpful assistant."), said(AGENT, "user")):
+        assert working_folder([other], KEY, has_tools=True) == 0
+    in_folder = said(f"{AGENT} Working directory: /srv/shop")
+    assert working_folder([in_folder], KEY, has_tools=True) == working_folder([said("cwd: /srv/shop")], KEY)
+
+
 def test_a_folder_of_windows_has_one_hash_however_it_is_written():
     written = ("C:\\Users\\ann\\Shop", "c:\\Users\\ann\\shop", "C:/Users/ann/Shop/")
     assert len({working_folder([said(f"Working directory: {one}")], KEY) for one in written}) == 1

@@ -14,7 +14,18 @@ from palimpsest.core.history.link_keys import flags_of, request_links
 from palimpsest.core.prefix_cache import change_of
 from palimpsest.core.recall.diagnosis import newest_human, newly_lost
 from palimpsest.core.recall.human_text import is_unspoken, typed_behind
-from palimpsest.domain import Cost, HeadFlag, LinkKind, Message, NewCut, NewMessage, ParentListing, Role, Turn
+from palimpsest.domain import (
+    TOOL_ROLES,
+    Cost,
+    HeadFlag,
+    LinkKind,
+    Message,
+    NewCut,
+    NewMessage,
+    ParentListing,
+    Role,
+    Turn,
+)
 from palimpsest.wire.message import bytes_of
 from palimpsest.wire.storage_codec import storable
 from palimpsest.wire.values import chars_of
@@ -96,7 +107,7 @@ def turn_of(
         reminders=decision.reminders,
         cut=decision.window_cut,
         is_named=speaker.names_conversation or (head is not None and head.is_named),
-        folder=speaker.folder,
+        folder=speaker.folder if speaker.folder > 0 or _uses_tools(decision) else 0,
     )
 
 
@@ -111,6 +122,11 @@ def unsent_turn(turn: Turn, bare: Decision) -> Turn:
     tokens, cost = bare.own_tokens, _cost(bare)
     turn = replace(turn, block=None, reminders=(), anchor=-1, replaces_blocks=False, cut=NewCut())
     return replace(turn, tokens=tokens, explain=bare.explain, cost=cost, is_untold=bare.lineage.restores)
+
+
+def _uses_tools(decision: Decision) -> bool:
+    """Whether tools were used so far: a chat that only declares some is no agent's work."""
+    return any(message.role in TOOL_ROLES for message in decision.reading.chat.messages)
 
 
 def _cost(decision: Decision) -> Cost:

@@ -249,7 +249,7 @@ class Importing:
             tokens=source.prompt_tokens or 0,
             explain={"role": source.role.value, "event": source.event.value, "evidence": ["imported"]},
             chars=sum(chars_of(message.raw) for message in source.messages),
-            folder=0 if source.parent else working_folder((one.message for one in new), key),
+            folder=0 if source.parent else working_folder([one.message for one in new], key),
         )
         record = record_of(turn, key, self._clean)
         erased = {message.position for message in source.messages if message.is_erased}

@@ -109,7 +109,8 @@ class RequestReader:
         if before and known >= FIRST_MESSAGES:
             folder = before.speaker.folder
         else:
-            folder = await self.work.run(new_bytes, working_folder, chat.messages, rules.key(tenant))
+            find = partial(working_folder, has_tools=bool(chat.raw.get("tools")))
+            folder = await self.work.run(new_bytes, find, chat.messages, rules.key(tenant))
         speaker = replace(speaker, folder=folder)
         if any(message.refers for message in chat.messages[known:]):
             chat = replace(await self._completed(chat, speaker, timeout_seconds), layout=None)

@@ -58,10 +58,10 @@ def conversations_in(ask: Ask, tenant: int, folder: int, own: int, user: str = "
 
 
 def in_other_folders(ask: Ask, tenant: int, folder: int, own: int, conversations: Collection[int]) -> list[int]:
-    """Those of some conversations of a tenant, but for `own`, that are in another folder than that one."""
+    """Those of some conversations of a tenant, but for `own`, that are in another folder than that one by name."""
     sql = (
         "SELECT conversation.id FROM numbers(?4) AS asked INNER JOIN conversation ON conversation.id = asked.value"
-        f" WHERE conversation.tenant = ?1 AND conversation.folder <> 0 AND conversation.folder <> {FOLDER}"
+        f" WHERE conversation.tenant = ?1 AND conversation.folder > 0 AND conversation.folder <> {FOLDER}"
         " AND conversation.id <> ?3"
     )
     return [id for (id,) in ask(sql, (tenant, folder, own, ids(conversations)))]
