@@ -54,6 +54,7 @@ def test_most_wishes_of_an_author_whom_no_weight_has_seen_are_found_and_few_othe
         "Write a test for every new function.",
         "Suggest two options whenever I ask for a name.",
         'From now on sign my letters "Tina and her team", not best regards, please.',
+        "terms for all offers from now: 20% in advance, valid two weeks",
     ],
 )
 def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
@@ -84,6 +85,8 @@ def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:
         "Under no circumstances would I have guessed that!",
         "Please give me eight names for a bakery, none with puns.",
         "Write me a usability test for a user of our trainer.",
+        "perfect, write me a short notice for the door",
+        "the shop reopens two weeks from now",
     ],
 )
 def test_habits_facts_and_tasks_are_no_wish_though_they_share_its_words(text: str) -> None:

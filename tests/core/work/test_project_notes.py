@@ -18,6 +18,10 @@ from tests.growing import exponent, repeated
         ("Change of plan on the fee: sales agreed 5.25 from April on.", 2),
         ("actually the new revision moved it to GPIO 10, the old ones stay in the field", 2),
         ("We keep the queue in Redis.", 2),
+        ("dont send reminders at night", 0),
+        ("the admin page listens on 8090", 1),
+        ("you need `nix run . test` for everything here", 1),
+        ("no! next time migrate first", 2),
         ("use the second one then. The database of this box is on port 5439.", 1),
         ("Don't push this one, I want to look first.", 2),
     ],
@@ -52,8 +56,12 @@ TALK = "The rental revenue of March looks too high to me, find out where the sum
         (f"Thanks. {FIRM}", FIRM),
         (f"{TALK} {FIRM} {TALK}", FIRM),
         (f"{TALK} {TALK} {'We keep it, ' * 20}as it is.", f"{'We keep it, ' * 20}as it is."),
+        (
+            f"{TALK} {TALK} You need `nix run . test` for everything here.",
+            "You need `nix run . test` for everything here.",
+        ),
     ],
-    ids=["short", "long", "one long sentence"],
+    ids=["short", "long", "one long sentence", "a command with a dot"],
 )
 def test_of_a_long_message_the_sentences_are_told_that_are_worth_a_note(text: str, part: str) -> None:
     start, stop = noted_part(text)

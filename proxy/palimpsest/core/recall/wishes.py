@@ -55,17 +55,18 @@ _DENIALS, _CONDITIONS = (
 _NONE: frozenset[str] = frozenset()
 _WISH = frozenset(words(wish_words.WISH_IN_ENGLISH))
 _LASTING_PHRASE = re.compile(
-    r"\b(?:from (?:now|here|today|this point) on|from here on out|going forward|(?:in|for) (?:the )?future|by default"
-    r"|every time|at all times|as a rule|any time|no matter|in this (?:repo|project|codebase|chat)|around here"
+    r"\b(?:from (?:now|here|today|this point) on|from here on out|for all \w+ from now|going forward"
+    r"|(?:in|for) (?:the )?future|by default|every time|at all times|as a rule|any time|no matter"
+    r"|in this (?:repo|project|codebase|chat)|around here"
     r"|(?:our|house) (?:style|rule)|ab (?:jetzt|sofort)|von nun an|in zukunft|dorenavant|a l'avenir"
     r"|a partir de (?:ahora|agora)|de (?:ahora|agora) em?n?|d'ora in (?:poi|avanti)|vanaf nu|od teraz"
     r"|с этого момента|bundan (?:sonra|boyle))\b"
 )
-_COMMANDED = re.compile(r"(?:please )?(always |never |from now on,? )?(\w+)")  # how most people put a rule
+_COMMANDED = re.compile(r"(?:(?:please|yes|ok),? )*(always |never |from now on,? )?(\w+)")  # how most people put a rule
 _ALWAYS_LAST = re.compile(r"[^.!?]*(?<!\bas)[\s,.;:]+always\W*$")  # "sign it with the name of our firm, always"
 _STRICT = re.compile(  # "No dogs that bite, no exceptions"
     r"\bunder no circumstances\b(?! (?:would|did|have|has|could)\b)"
-    r"|(?:^|[.!?]\s+)(?:please )?(?:no|never|always|only|don't(?! worry)|do not|nobody|nothing)\b"
+    r"|(?:^|[.!?]\s+)(?:please )?(?:no|never|always|only|don'?t(?! worry)|do not|nobody|nothing)\b"
     r"(?:(?!fail|error|warning|\blog|test|\bsaw\b|found)[^.!?])*\b(?:no|without) exceptions?"
     r"(?: (?:since|for|please)\b|\s*(?:[.!?]|$))"
 )
@@ -76,12 +77,14 @@ _COMMANDS = frozenset(words(wish_words.ORDERS["en"])) | frozenset(  # "always fa
         "validate lint place assume offer order buy respond do review build format sign open close wait report"
     )
 )
+_BEHIND_SUBJECT = (["is"], ["are"], ["goes"], ["runs"])  # "deploy is fly, the app is called shop-eu" orders nothing
 _ASKS_WHY = re.compile(  # and no "that's why we never ..."
     r"(?<!that's )(?<!that is )(?<!this is )(?<!which is )\bwhy (?:we|you|they|i) "
     r"(?:don't|do not|never|always|no longer|only)\b"
 )
 _ONE_OFF = re.compile(  # "Give me five title ideas for a story": a task, whatever else it says
-    r"(?:(?:now|please|ok(?:ay)?|then|and|can you|could you|would you)\b,? ?)*"
+    r"(?:(?:now|please|ok(?:ay)?|then|and|can you|could you|would you|great|good|nice|perfect|cool|thanks|thank you)\b"
+    r"[,.!]? ?)*"
     r"(?:write|give|make|create|provide|suggest|list|name|show|draw|illustrate|tell|generate|propose|recommend|draft"
     r"|compose|plan|find|come up with|think of) (?:me |us )?"
     r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|\d+|some|several|another) "
@@ -259,7 +262,8 @@ def _clauses(plain: str, of: Utterance) -> tuple[bool, bool, bool, bool, bool]:
                 rest = rest[1:]
             if not rest:
                 continue
-            if rest[0] in _ORDERS or (len(all_words) > 1 and all_words[0] in ("do", "let")):
+            is_subject = rest[1:2] in _BEHIND_SUBJECT
+            if (rest[0] in _ORDERS and not is_subject) or (len(all_words) > 1 and all_words[0] in ("do", "let")):
                 opens, opens_text = True, opens_text or is_first
             manner |= rest[0] in _MANNERS
             denies |= all_words[0] in denials

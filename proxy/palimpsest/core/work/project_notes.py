@@ -16,13 +16,13 @@ from palimpsest.core.work.statements import SENTENCE, binds, told_from
 
 NOTE_CHARS = 200  # of one: a longer message tells of its day, too
 REST, IDLE = 2, 3  # the urgency of a note that neither forbids nor sets anything, and of what is none
-_SETTING = re.compile(  # a path, an option of a command, a variable that is set, a port
+_SETTING = re.compile(  # a path, an option of a command, a variable that is set, a port, a command
     r"(?:^|[\s(`'\"])(?:~/|\.{0,2}/)[\w.@-]+|(?<=\s)--?[a-z][\w-]+|(?<![\w.@/-])[\w.@-]+/[\w.@/-]*\.\w"
-    r"|\b[A-Z_]{3,}=\w|\bport \d"
+    r"|\b[A-Z_]{3,}=\w|\bport \d|\blistens? on \d|`[^`\n]+ [^`\n]+`"
 )
 _LOOKS = re.compile(r"(?i)\W*(?:please |now |next,? |then )*(?:look|have a look|see|check|review|read|open|compare)\b")
 _FORBIDS = re.compile(
-    r"(?i)\b(?:never|nobody|do not|don['\u2019]t (?!see|know|think|get|have|need|worry|mind)|must ?n[o'\u2019]t"
+    r"(?i)\b(?:never|nobody|do not|don['\u2019]?t (?!see|know|think|get|have|need|worry|mind)|must ?n[o'\u2019]t"
     r"|(?:leave|keep) (?:[^.!?,;\n]|\.\w){1,60}(?:alone|untouched|as (?:it is|they are))|hands off|off.limits"
     r"|without asking|ask (?:me )?(?:first|before))\b"
 )

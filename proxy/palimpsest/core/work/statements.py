@@ -15,7 +15,9 @@ from palimpsest.core.work.names import names
 from palimpsest.core.work.need import SPEAKERS, LostText
 from palimpsest.core.work.standing import stands
 
-SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
+SENTENCE = re.compile(  # no dot of a name or of `a command . with one` ends it
+    r"(?:`[^`\n]*`|[^.!?\n])+(?:(?:[.!?](?!\s|$)|(?<=\s)\.)(?:`[^`\n]*`|[^.!?\n])*)*[.!?]*"
+)
 _DECIDES = re.compile(  # of an assistant, which says what it will do next in nearly every other form
     r"(?i)^\W*decisions?:|\b(?:decided|settled) (?:on|to|that|for|against)\b|\bagreed (?:on|to|that)\b"
     r"|(?<!if )(?<!whether )(?<!unless )(?<!should )(?<!could )"
@@ -44,7 +46,9 @@ _SET = re.compile(  # what has a value that is chosen, and no unit
 )
 PLACES = frozenset({"first", "last", "next", "top"})  # what a number of lines or bytes is counted from
 _MEASURED = re.compile(r"\d\.\d+ ?(?:[mµn]?s|sec(?:ond)?s?)$")  # how long something took
-_NEGATES = re.compile(r"\b(?:not|never|no|nor|without|cannot|instead of|against)\b|n['\u2019]t\b", re.IGNORECASE)
+_NEGATES = re.compile(
+    r"\b(?:not|never|no|nor|without|cannot|instead of|against|(?:do|does|is|ca|wo)nt)\b|n['\u2019]t\b", re.IGNORECASE
+)
 _ELSEWHERE = re.compile(  # another machine
     r"(?i)\b(?:host|remote|prod(?:uction)?)\b|\w\.(?:com|dev|int|internal|io|lan|net|org)\b|(?<!127)(?:\.\d+){3}"
 )
@@ -56,11 +60,11 @@ _REJECTS = re.compile(  # the word behind a negation, or behind its verb: "not 2
 )
 _REPLACES = re.compile(r"(?i)\bnot (?:the )?(\S+?)[,;] *(?!not\b)\w")  # "NOT safe_cast, string": another in its place
 _BINDS = re.compile(  # words of what is to hold, more than of what is to be done next
-    r"(?i)\b(?:always|never|nobody|must|only|do not|don['\u2019]t (?!see|know|think|get|have)|avoid|without|forbidden"
+    r"(?i)\b(?:always|never|nobody|must|only|do not|don['\u2019]?t (?!see|know|think|get|have)|avoid|without|forbidden"
     r"|keep|stick to|rather than|prefers?|leave|hands off|wants? (?!to)|ask (?:me|us)|tell me before|ignore|until"
     r"|from now on|whenever|by default|as a rule|make sure|we use|go(?:es)? through"
     r"|(?:is|are|be) (?:run|done|made|kept|called) (?:by|with|in|from))\b|(?:^|[,;:])\W{0,4}(?:no|not|use)\b"
-    r"|\bunder no\b"
+    r"|\bunder no\b|\bnext time\b"
 )
 BRIEF_WORDS = 10
 _ORDER = re.compile(
