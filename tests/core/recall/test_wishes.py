@@ -54,7 +54,7 @@ def test_most_wishes_of_an_author_whom_no_weight_has_seen_are_found_and_few_othe
         "Write a test for every new function.",
         "Suggest two options whenever I ask for a name.",
         'From now on sign my letters "Tina and her team", not best regards, please.',
-        "terms for all offers from now: 20% in advance, valid two weeks",
+        "terms for all offers from now: 20% in advance, no travel. remember that",
     ],
 )
 def test_an_order_for_the_future_is_a_wish_however_it_is_put(text: str) -> None:

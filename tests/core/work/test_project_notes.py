@@ -20,7 +20,6 @@ from tests.growing import exponent, repeated
         ("We keep the queue in Redis.", 2),
         ("dont send reminders at night", 0),
         ("the admin page listens on 8090", 1),
-        ("you need `nix run . test` for everything here", 1),
         ("no! next time migrate first", 2),
         ("use the second one then. The database of this box is on port 5439.", 1),
         ("Don't push this one, I want to look first.", 2),
