@@ -37,8 +37,11 @@ from tests.servers import Server, made, running_server
 
 GC_OBJECTS = 50_000  # made since the last look for garbage
 TMPFS_BYTES = 12 << 20
-# Files of minutes that would begin last
-LONGEST = ("test_endure.py", "test_parity.py", "test_growth.py", "test_pipeline_real_model.py")
+# Long files that would begin last, or nearly so
+LONGEST = (
+    *("test_endure.py", "test_parity.py", "test_growth.py", "test_pipeline_real_model.py"),
+    *("test_network.py", "test_replay.py", "test_via_litellm.py"),
+)
 TRACED = ("tests/core/", "tests/wire/", "tests/contract/test_wires.py")
 SLOW_MODULE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.M)
 
