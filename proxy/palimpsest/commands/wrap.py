@@ -119,9 +119,7 @@ def _project_in(environment: Mapping[str, str], listen: ListenPolicy) -> str:
 
 def check_server(policy: Policy, environment: Mapping[str, str]) -> None:
     """
-    Say so if the machine that keeps the memory is away.
-
-    Raises `PolicyError`: it does not keep memory for this key.
+    Say so if the machine that keeps the memory is away. Raises `PolicyError`: it does not keep memory for this key.
     """
     from palimpsest.remote.courier import Away, Denied
     from palimpsest.remote.link import tenant_at
@@ -145,11 +143,8 @@ def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy
 
 def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]) -> dict[str, str]:
     """
-    The variables that are added to the command's environment.
-
-    Args:
-        table: names to texts in which `{url}` stands for the proxy's address. What the user has set stays, unless
-            it is an address, which has become the proxy's upstream.
+    The variables that are added to the command's environment. `table`: names to texts in which `{url}` stands for the
+    proxy's address. What the user has set stays, unless it is an address, which has become the proxy's upstream.
     """
     set_anew = {name: _with_url(text, url) for name, text in table.items()}
     set_anew = {name: text for name, text in set_anew.items() if text.startswith(url) or not environment.get(name)}

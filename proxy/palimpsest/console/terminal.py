@@ -45,9 +45,7 @@ def console(is_aside: bool = False) -> Console:
 
 def is_confirmed(given: argparse.Namespace, command: str, question: str) -> bool:
     """
-    Whether the operator confirms with --yes, or by typing yes.
-
-    Raises `PolicyError`: there is no terminal to ask on.
+    Whether the operator confirms with --yes, or by typing yes. Raises `PolicyError`: there is no terminal to ask on.
     """
     if given.yes:
         return True

@@ -113,9 +113,7 @@ class Wire(Protocol):
 
     def render(self, chat: Chat, insertions: Sequence[Insertion]) -> bytes:
         """
-        The body with text added to its messages, else the client's bytes.
-
-        Raises `WireError`: its meaning is in doubt.
+        The body with text added to its messages, else the client's bytes. Raises `WireError`: its meaning is in doubt.
         """
 
     def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:

@@ -103,13 +103,8 @@ class SocketMemory:
 
 async def converse(scope: Scope, answer: UpgradedAnswer, memory: SocketMemory, limit_bytes: int) -> None:
     """
-    Send the client the upstream's 101, and pass on what both say until one of them ends.
-
-    Args:
-        limit_bytes: of a message that memory looks at.
-
-    Raises:
-        UpstreamUnreachable: as of `tunnel`.
+    Send the client the upstream's 101, and pass on what both say until one of them ends. `limit_bytes`: of a message
+    that memory looks at. Raises `UpstreamUnreachable`: as of `tunnel`.
     """
     client = open_tunnel(scope, answer, b"")
     if client.is_closing() or answer.transport.is_closing():

@@ -175,9 +175,7 @@ def proxy_keys(policy: Policy, environment: Mapping[str, str]) -> dict[str, KeyP
 
 def admin_token(environment: Mapping[str, str]) -> str | None:
     """
-    The token of the proxy's own endpoints; None: not set.
-
-    Raises `PolicyError`: its file cannot be read or is empty.
+    The token of the proxy's own endpoints; None: not set. Raises `PolicyError`: its file cannot be read or is empty.
     """
     if token := environment.get(TOKEN_ENV):
         return token

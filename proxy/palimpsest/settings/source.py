@@ -101,9 +101,7 @@ class Comparison:
 
 def compare(running: Policy, loaded: Policy) -> Comparison:
     """
-    What a new policy changes in the one that runs.
-
-    Raises `PolicyError`: with what waits for a restart it is refused.
+    What a new policy changes in the one that runs. Raises `PolicyError`: with what waits for a restart it is refused.
     """
     tree, before = (policy.model_dump(mode="json") for policy in (loaded, running))
     waiting = tuple(

@@ -308,9 +308,7 @@ class Journal:
 
     async def check(self) -> None:
         """
-        Whether turns could be written now; opens a database that had failed.
-
-        Raises `MemoryFault`: they could not.
+        Whether turns could be written now; opens a database that had failed. Raises `MemoryFault`: they could not.
         """
         await self._database.transact(lambda transaction: None, nobody)
 
@@ -345,9 +343,7 @@ class Journal:
 
     async def pending(self) -> int:
         """
-        How many passages are not indexed yet.
-
-        Raises `MemoryFault`: also where only writing, and so the journal, fails.
+        How many passages are not indexed yet. Raises `MemoryFault`: also where only writing, and so the journal, fails.
         """
         if self._database.error:
             raise MemoryFault(self._database.error)

@@ -150,9 +150,7 @@ async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> 
 
 async def after_first_chunk(stream: Any) -> Any:
     """
-    Wait for a stream's first chunk, before which LiteLLM may not have asked.
-
-    Raises `ConnectionError`: it had none.
+    Wait for a stream's first chunk, before which LiteLLM may not have asked. Raises `ConnectionError`: it had none.
     """
     try:
         first = await anext(aiter(stream))

@@ -299,9 +299,7 @@ def _is_exempt(host: str, no_proxy: str) -> bool:
 
 def authorities(environment: Mapping[str, str]) -> ssl.SSLContext | bool:
     """
-    Authorities that are accepted: the machine's (True), or also the environment's.
-
-    Raises `PolicyError`: unreadable.
+    Authorities that are accepted: the machine's (True), or also the environment's. Raises `PolicyError`: unreadable.
     """
     file = environment.get(EXTRA_AUTHORITIES)
     if not file:

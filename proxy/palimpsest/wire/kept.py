@@ -50,9 +50,7 @@ def is_stateless(method: str, path: str) -> bool:
 
 def provider_references(body: bytes) -> ProviderReferences:
     """
-    Everything that a JSON body names of it; of a key used twice, both values.
-
-    Raises `WireError`: it is no object.
+    Everything that a JSON body names of it; of a key used twice, both values. Raises `WireError`: it is no object.
     """
     try:
         root = json.loads(body, object_pairs_hook=tuple)

@@ -61,13 +61,8 @@ def items_of(body: bytes, wire: Wire) -> list[OwnItem]:
 
 def expand_items(body: bytes, wire: Wire, texts: Mapping[str, str]) -> bytes:
     """
-    The request with a message of the user's in the place of each item of ours.
-
-    Args:
-        texts: what the items stand for, by their references.
-
-    Raises:
-        WireError: the body cannot be followed.
+    The request with a message of the user's in the place of each item of ours. `texts`: what the items stand for, by
+    their references. Raises `WireError`: the body cannot be followed.
     """
     items = items_of(body, wire)
     made = message_of if wire.API is Api.ANTHROPIC else _item

@@ -166,9 +166,7 @@ _FIELDS = {
 
 def messages_of(items: Any) -> tuple[Placed, ...]:
     """
-    Read a list of items, or a text, which is a user's message.
-
-    Raises `WireError`: it is neither, or holds no items.
+    Read a list of items, or a text, which is a user's message. Raises `WireError`: it is neither, or holds no items.
     """
     if isinstance(items, str):
         return ((0, read_message({"role": "user", "content": items})),)

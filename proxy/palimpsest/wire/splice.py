@@ -90,9 +90,7 @@ def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
 
 def spans_of(text: str, listed: str) -> list[Span]:
     """
-    Where the elements of a body's list stand.
-
-    Raises `ValueError`: the list is there twice, or the text is no JSON.
+    Where the elements of a body's list stand. Raises `ValueError`: the list is there twice, or the text is no JSON.
     """
     span = member(text, listed)
     return [place for _, place in walk(text, span[0])] if span is not None and text[span[0]] == "[" else []
@@ -100,9 +98,7 @@ def spans_of(text: str, listed: str) -> list[Span]:
 
 def member(text: str, key: str) -> Span | None:
     """
-    Where the value of a body's key stands, or None.
-
-    Raises `ValueError`: it is there twice, or the text is no JSON.
+    Where the value of a body's key stands, or None. Raises `ValueError`: it is there twice, or the text is no JSON.
     """
     return _one(walk(text, skip_space(text, 0)), key)
 

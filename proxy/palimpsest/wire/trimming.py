@@ -68,9 +68,7 @@ def trimmed(trim: Trim, wire: Wire) -> Chat:
 
 def limited(body: bytes, reply_tokens: int) -> bytes:
     """
-    A body that asks for no longer answer than this, where it names a limit.
-
-    Raises `WireError`: it cannot be read.
+    A body that asks for no longer answer than this, where it names a limit. Raises `WireError`: it cannot be read.
     """
     try:
         text = body.decode()

@@ -56,9 +56,7 @@ class Budget:
 
     async def reserve(self, tenant: str, prompt_tokens: int, completion_tokens: int) -> Booking:
         """
-        Book a call before it is made: tokens as estimated and at most.
-
-        Raises `AssistFault`: a cap does not allow it.
+        Book a call before it is made: tokens as estimated and at most. Raises `AssistFault`: a cap does not allow it.
         """
         day = day_of(self._clock())
         usage = AssistUsage(1, 0, prompt_tokens, completion_tokens, self._price.of(prompt_tokens, completion_tokens))

@@ -42,9 +42,7 @@ def _mcp(given: argparse.Namespace) -> int:
 
 def headers(given: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
     """
-    The headers that tell the proxy who asks.
-
-    Raises `PolicyError`: the variable that should hold the key is not set.
+    The headers that tell the proxy who asks. Raises `PolicyError`: the variable that should hold the key is not set.
     """
     names = (given.key_env,) if given.key_env else KEY_VARIABLES
     key = next((environment[name] for name in names if environment.get(name)), "")

@@ -90,9 +90,7 @@ def to_line(turn: PortableTurn) -> bytes:
 
 def from_line(value: Any) -> PortableTurn:
     """
-    Read the value of a line.
-
-    Raises `WireError`: it is not a line of an export; the text quotes no word of a message.
+    Read the value of a line. Raises `WireError`: it is not a line of an export; the text quotes no word of a message.
     """
     if not isinstance(value, dict):
         raise WireError("not an object")

@@ -43,13 +43,8 @@ class Watch(Generic[E]):
     @contextmanager
     def __call__(self, doing: str) -> Iterator[None]:
         """
-        Watch one piece of work.
-
-        Args:
-            doing: what it does with the database, `OPENING` or another word.
-
-        Raises:
-            MemoryFault: the driver failed. A `DataFault`: it would do so again.
+        Watch one piece of work. `doing`: what it does with the database, `OPENING` or another word. Raises
+        `MemoryFault`: the driver failed. A `DataFault`: it would do so again.
         """
         try:
             yield

@@ -120,13 +120,8 @@ class Examination:
 
 def examination(path: Path, report: Callable[[str], None] = lambda doing: None) -> Examination:
     """
-    Examine a database that others may be writing to.
-
-    Args:
-        report: told what is being examined.
-
-    Raises:
-        MemoryFault: it cannot be read at all, or is none of this version.
+    Examine a database that others may be writing to. `report`: told what is being examined. Raises `MemoryFault`: it
+    cannot be read at all, or is none of this version.
     """
     doing = f"examining {path}"
     with snapshot(path, doing) as ask:

@@ -98,11 +98,8 @@ def erase_messages(
     transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased, flags: int = HeadFlag.ERASED
 ) -> None:
     """
-    Erase the text of messages of one tenant, and all that was derived from it.
-
-    Args:
-        flags: that the messages get. Of what goes for its age (`SWEPT`), only the decisions of its own turns lose
-            what was looked for.
+    Erase the text of messages of one tenant, and all that was derived from it. `flags`: that the messages get. Of what
+    goes for its age (`SWEPT`), only the decisions of its own turns lose what was looked for.
     """
     which = ids(occurrences)
     erased.take("texts", transaction.read(f"SELECT text, rest FROM content WHERE {HELD_ALONE}", (which,)))

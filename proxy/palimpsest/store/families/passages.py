@@ -27,12 +27,8 @@ def write_passages(
     transaction: Transaction, findable: Sequence[OccurrencePassages], memories: Sequence[int] = ()
 ) -> None:
     """
-    Memories, their full-text rows, and how many of a tenant's memories hold each term.
-
-    Call it once in a transaction: most terms stand in several passages.
-
-    Args:
-        memories: their ids; (): new ones.
+    Memories, their full-text rows, and how many of a tenant's memories hold each term. Call it once in a transaction:
+    most terms stand in several passages. `memories`: their ids; (): new ones.
     """
     rows = [(f, passage) for f in findable for passage in f.passages]
     if not rows:

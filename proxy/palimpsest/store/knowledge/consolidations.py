@@ -131,12 +131,8 @@ def size(ask: Ask, key: str, tenant: str) -> int:
 
 def undo(transaction: Transaction, key: str, tenant: str, at: float) -> dict[str, int] | None:
     """
-    Undo a run, except for items that changed again since. Returns counts by kind.
-
-    None: there is no such run, or it was undone before.
-
-    Args:
-        tenant: whose it must be; "": anybody's.
+    Undo a run, except for items that changed again since. Returns counts by kind. None: there is no such run, or it was
+    undone before. `tenant`: whose it must be; "": anybody's.
     """
     found = transaction.read(
         "SELECT consolidation.id FROM consolidation LEFT JOIN tenant ON tenant.id = consolidation.tenant"

@@ -20,13 +20,7 @@ from palimpsest.store.engine.postgres.failures import words_of
 @contextmanager
 def snapshot(url: str, password_file: Path | None, doing: str) -> Iterator[Ask]:
     """
-    What reads a database as it is now.
-
-    Args:
-        doing: what for, as an error begins.
-
-    Raises:
-        MemoryFault: it cannot be read.
+    What reads a database as it is now. `doing`: what for, as an error begins. Raises `MemoryFault`: it cannot be read.
     """
     try:
         with closing(connect(url, password_in(password_file), {"jit": "off"}, SILENT_MS)) as connection:

@@ -21,12 +21,7 @@ LONG_LOG_PAGES = 4000  # 16 MB; while writes never pause, a log is never moved w
 
 
 class Checkpoints:
-    """
-    Moves the log of one database. Call `written` after each commit.
-
-    Args:
-        writing: held by whoever writes.
-    """
+    """Moves the log of one database. Call `written` after each commit. `writing`: held by whoever writes."""
 
     def __init__(
         self, writing: asyncio.Lock, pause_seconds: float = CHECKPOINT_SECONDS, idle_seconds: float = IDLE_SECONDS

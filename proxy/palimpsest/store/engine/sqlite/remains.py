@@ -73,13 +73,8 @@ def known_words(ask: Ask, words: Iterable[str]) -> set[str]:
 
 async def search(database: Path, wanted: Sequence[bytes]) -> Searched:
     """
-    Search the files of a database, in a process of its own.
-
-    Args:
-        wanted: of `samples`.
-
-    Raises:
-        MemoryFault: it did not come to an end.
+    Search the files of a database, in a process of its own. `wanted`: of `samples`. Raises `MemoryFault`: it did not
+    come to an end.
     """
     asked = orjson.dumps({"database": str(database), "wanted": [one.hex() for one in wanted]})
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}

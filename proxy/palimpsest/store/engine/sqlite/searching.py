@@ -69,12 +69,7 @@ def search_files(database: Path, wanted: Sequence[bytes]) -> Searched:
 
 
 class Finder:
-    """
-    Many runs of bytes at once; a run that was found is not looked for again.
-
-    Args:
-        wanted: of `WORD_BYTES` at least.
-    """
+    """Many runs of bytes at once; a run that was found is not looked for again. `wanted`: of `WORD_BYTES` at least."""
 
     def __init__(self, wanted: Sequence[bytes]) -> None:
         is_long = [len(run) >= SAMPLE_BYTES for run in wanted]

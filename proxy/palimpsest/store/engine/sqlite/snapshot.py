@@ -24,13 +24,8 @@ TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 @contextmanager
 def snapshot(path: Path, doing: str) -> Iterator[Ask]:
     """
-    Open a read-only transaction on a database of whatever version, and yield what reads it.
-
-    Args:
-        doing: what for, as an error begins.
-
-    Raises:
-        MemoryFault: it cannot be read.
+    Open a read-only transaction on a database of whatever version, and yield what reads it. `doing`: what for, as an
+    error begins. Raises `MemoryFault`: it cannot be read.
     """
     uri = f"{path.absolute().as_uri()}?mode=rw"
     with faults(sqlite3.Error, doing), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
@@ -50,9 +45,7 @@ def tables_of(ask: Ask) -> set[str]:
 
 def damages_of(ask: Ask, doing: str) -> list[str]:
     """
-    Damage of the file, by SQLite's own check; empty: none.
-
-    Raises `MemoryFault`: it is not ours, or of another version.
+    Damage of the file, by SQLite's own check; empty: none. Raises `MemoryFault`: it is not ours, or of another version.
     """
     try:
         known_version(ask, doing)

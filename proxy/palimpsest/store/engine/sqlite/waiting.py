@@ -54,9 +54,7 @@ class WaitingRoom:
 
     def put(self, name: str, record: bytes, lane: bytes = b"") -> int:
         """
-        Append a record; returns its number, higher than all before.
-
-        Raises `MemoryFault`: also where there is no room.
+        Append a record; returns its number, higher than all before. Raises `MemoryFault`: also where there is no room.
         """
         nonce = secrets.token_bytes(NONCE_BYTES)
         with self._connection(f"writing {name} to {self._file}") as connection:
