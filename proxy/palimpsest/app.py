@@ -332,7 +332,6 @@ class _Proxy:
         shared.users += 1
 
         async def close() -> None:
-            """Close what this generation opened."""
             if mcp is not None:
                 await mcp.close()
             await pipeline.settle()
@@ -347,7 +346,6 @@ class _Proxy:
         return self._remote.state if self._remote is not None else await self._memory.state()
 
     def _mcp(self, policy: Policy, access: Access) -> McpEndpoint:
-        """The endpoint with memory as MCP tools."""
         from palimpsest.features.mcp.endpoint import McpEndpoint
         from palimpsest.features.mcp.speakers import Speakers
         from palimpsest.features.mcp.tools import MemoryTools
@@ -364,7 +362,6 @@ class _Proxy:
         )
 
     def _own_routes(self, policy: Policy, access: Access, pipeline: Pipeline) -> list[BaseRoute]:
-        """The proxy's own endpoints."""
         readiness_probe = ReadinessProbe(self._state, lambda: self._draining.has_begun)
         probes = ProbeRoutes(readiness_probe, self._metrics, access, self_description(policy, self._environment))
         self._api = LazyApplication(partial(self._admin_api, policy, access, readiness_probe, pipeline))
@@ -373,7 +370,6 @@ class _Proxy:
     def _admin_api(
         self, policy: Policy, access: Access, readiness_probe: ReadinessProbe, pipeline: Pipeline
     ) -> ASGIApp:
-        """The API under /memory."""
         from palimpsest.edge.admin.operation import Parts  # late: a start need not wait for it
         from palimpsest.edge.admin.routes import admin_api
 

@@ -188,7 +188,6 @@ class Pipeline:
         return sender_of(request, self._rules)
 
     async def take(self, passage: Passage) -> Callable[[int, RawHeaders], Listener] | None:
-        """See `TurnTaker`."""
         key = self._keyring.of_digest(passage.key) if passage.key else self._keyring.find(passage.headers)
         request = ReceivedRequest(passage.headers, passage.body, key)
         arrival = arrival_of(request, passage.wire, self._rules, passage.tenant)
@@ -220,7 +219,6 @@ class Pipeline:
         return running
 
     async def wait_until_written(self, turn: str) -> bool:
-        """See `TurnTaker`."""
         commit = self._archivist.commit_of(turn)
         if commit is not None:
             await asyncio.wait([commit], timeout=TAKE_SECONDS)

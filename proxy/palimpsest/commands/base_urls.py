@@ -67,7 +67,6 @@ class BaseUrl:
 
     @property
     def port(self) -> int:
-        """The TCP port of the URL."""
         split = urlsplit(self.url)
         try:
             return split.port or (443 if split.scheme == "https" else 80)

@@ -22,7 +22,6 @@ QUESTION = "What it removes cannot be recovered. Type yes to repair it: "
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest check`."""
     parser = command("check", _check, "Check that the journal and the data derived from it agree.")
     parser.add_argument(
         "--repair", action="store_true", help="rebuild from the journal what is wrong; asks before removing anything"

@@ -99,7 +99,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def command_names() -> list[str]:
-    """The names of all commands."""
     return [*_parser(())[1]]
 
 

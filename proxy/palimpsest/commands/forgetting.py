@@ -38,7 +38,6 @@ OWN_FILES = (DATABASE_FILE, f"{DATABASE_FILE}-wal", f"{DATABASE_FILE}-shm")  # n
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest forget`, `retire`, `unretire` and `receipt`."""
     forget = command("forget", _forget, "Delete from the archive, verify that it is gone, and print a receipt.")
     _selectors(forget)
     forget.add_argument("--dry-run", action="store_true", help="only count what would be deleted")

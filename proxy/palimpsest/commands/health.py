@@ -26,7 +26,6 @@ from palimpsest.settings import load
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest doctor`, `healthcheck`, `check-config`, `settings` and `openapi`."""
     doctor = command("doctor", _doctor, "Check everything the proxy needs, and explain how to fix what is missing.")
     doctor.add_argument("--json", action="store_true", help="as JSON, for programs")
     policy_flags(doctor)

@@ -29,7 +29,6 @@ EVENTS = {("SessionEnd", "clear"): "cleared", ("SessionStart", "resume"): "resum
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest hook`."""
     added = command("hook", run, "Take an event of Claude Code or Codex from standard input: their plug-ins run it.")
     added.add_argument("client", choices=["claude-code", "codex"], help="the client that sends the event")
     added.add_argument("--where", action="store_true", help="print the folder of that client's plug-in instead")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest key`."""
     parser = command("key", _list, "Create, list and revoke keys for callers of the proxy.")
     action = action_of(parser, is_required=True)
     create = action("create", _create, "Create a key and print it. It is shown only once.")

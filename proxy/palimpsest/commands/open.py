@@ -18,7 +18,6 @@ SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")  # without either, what Linux would sta
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest open`."""
     parser = command("open", _open, "Open the page of the running proxy, or print its address.")
     parser.add_argument("named", nargs="?", default="", metavar="NAME", help="id of a conversation or a turn to show")
     parser.add_argument("--print", action="store_true", help="print the address only")

@@ -19,7 +19,6 @@ QUESTION = (
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest retention` and `vacuum`."""
     retention = command("retention", _retention, "Show what is older than retention allows; with --run, erase it now.")
     retention.add_argument("--run", action="store_true", help="erase it now; a running proxy does this by itself")
     retention.add_argument("--dry-run", action="store_true", help="only show it (the default)")

@@ -25,7 +25,6 @@ RESULTS = 20  # a screenful
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest model`, `index`, `search` and `explain`."""
     model = command("model", _model, "Manage the embedding model.")
     model.add_argument(
         "action",

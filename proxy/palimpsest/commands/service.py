@@ -118,7 +118,6 @@ class Launchd:
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest service`."""
     parser = command(
         "service", _service, "Run the proxy as a service of this user: systemd on Linux, launchd on macOS."
     )

@@ -38,7 +38,6 @@ CAUSES = {
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest stats`."""
     parser = command("stats", _stats, "Show how much is stored and indexed; or watch a running proxy.")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs; with --watch a line each time")
     parser.add_argument(

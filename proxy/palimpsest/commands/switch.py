@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest disable` and `enable`."""
     disable = command("disable", _disable, "Switch memory off at once: requests pass untouched and are not archived.")
     disable.add_argument("--reason", default="", metavar="TEXT", help="the reason, shown to whoever finds memory off")
     enable = command("enable", _enable, "Switch memory on again.")

@@ -34,7 +34,6 @@ CODEX_TABLE = re.compile(r"\[\s*model_providers\.(?P<name>[^\]]+?)\s*\]")
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest unwrap`."""
     about = "List base URLs in shell files and client settings that point to the proxy; with --yes, remove them."
     parser = command("unwrap", _unwrap, about)
     parser.add_argument("--yes", action="store_true", help="remove them, keeping a copy of each file beside it")

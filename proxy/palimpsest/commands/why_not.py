@@ -23,7 +23,6 @@ MARKS = {True: "yes", False: "no", None: ""}
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest why-not`."""
     parser = command("why-not", _why_not, "Show at which stage a statement was lost on its way into a request.")
     parser.add_argument(
         "conversation",

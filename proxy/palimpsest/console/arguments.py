@@ -70,7 +70,6 @@ def action_of(parser: argparse.ArgumentParser, *, is_required: bool) -> Command:
 
 
 def model_flag(parser: argparse.ArgumentParser) -> None:
-    """The option that names the embedding model."""
     parser.add_argument("--model", metavar="NAME", help="embedding model, as named by palimpsest model list")
 
 

@@ -107,7 +107,6 @@ class GuardedListener:
             self._failed()
 
     def feed(self, data: bytes) -> int:
-        """How many leading bytes may be forwarded now."""
         if self._listener is not None and not self._is_deaf:
             try:
                 return self._listener.feed(data)
@@ -116,7 +115,6 @@ class GuardedListener:
         return len(data)
 
     def finish(self, ending: Ending) -> None:
-        """Hand over the recorded answer."""
         if self._listener is not None:
             try:
                 self._listener.finish(ending)

@@ -35,7 +35,6 @@ def request_id(scope: Scope) -> str:
 
 
 def new_id() -> str:
-    """A new id."""
     return f"r-{secrets.token_hex(RANDOM_BYTES)}"
 
 

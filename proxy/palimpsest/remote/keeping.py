@@ -113,17 +113,14 @@ class KeepingPreparer:
     clock: Clock
 
     def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
-        """See `Preparer`."""
         return self.pipeline.listener_for(method, path)
 
     async def to_be_counted(self, request: ReceivedRequest, wire: Wire) -> Prepared:
-        """See `Preparer`."""
         return await self.pipeline.to_be_counted(request, wire)
 
     async def prepare(
         self, request: ReceivedRequest, wire: Wire, arrived: float | None = None, turn: str = ""
     ) -> Prepared:
-        """See `Preparer`."""
         body, named, key = request.body, request.named, request.key
         mode = mode_of(named, self.policy.memory, is_read_only=key is not None and key.read_only)
         tenant = self.tenant(request)

@@ -49,7 +49,6 @@ class RemoteMemory:
 
     @property
     def state(self) -> MemoryState:
-        """How the link is."""
         waiting, trouble = self.courier.waiting, self.courier.trouble
         if trouble is not None:
             where = "refuses" if isinstance(trouble, Denied) else "is away"

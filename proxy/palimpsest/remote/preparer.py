@@ -50,7 +50,6 @@ class RemotePreparer:
         self._needs_model = needs_model(policy.upstreams)
 
     def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
-        """See `Preparer`."""
         return None
 
     async def to_be_counted(self, request: ReceivedRequest, wire: Wire) -> Prepared:
@@ -60,7 +59,6 @@ class RemotePreparer:
     async def prepare(
         self, request: ReceivedRequest, wire: Wire, arrived: float | None = None, turn: str = ""
     ) -> Prepared:
-        """See `Preparer`."""
         body, model = request.body, request.model if self._needs_model and request.body else ""
         try:
             prepared = await self._prepare(request, wire, model, turn or TURN_PREFIX + secrets.token_hex(8))

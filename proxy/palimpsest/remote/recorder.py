@@ -52,7 +52,6 @@ class Recorder:
         self._taking: Taking | None = None
 
     def feed(self, data: bytes) -> int:
-        """How many leading bytes may be forwarded now."""
         self.hear(data)
         return self._tap.feed(data)
 
@@ -65,7 +64,6 @@ class Recorder:
             self._heard += data
 
     def finish(self, ending: Ending) -> None:
-        """Hand over the turn."""
         self._taking = self._courier.take(self._turn, self.envelope(ending), self.lane)
 
     @property
@@ -74,7 +72,6 @@ class Recorder:
         return str(self._head.get("tenant", ""))
 
     def envelope(self, ending: Ending) -> bytes:
-        """The whole turn."""
         ending = Ending.TOO_LARGE if ending is Ending.COMPLETE and self._is_too_large else ending
         heads = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers]
         tail = {"request_bytes": len(self._body), "status": self._status, "answer_headers": heads, "ending": ending}
@@ -100,12 +97,10 @@ class Keeper:
         self._ending = Ending.COMPLETE
 
     def feed(self, data: bytes) -> int:
-        """How many leading bytes may be forwarded now."""
         self._records.hear(data)
         return self._archives.feed(data)
 
     def finish(self, ending: Ending) -> None:
-        """Hand over the turn."""
         self._ending = ending
         self._archives.finish(ending)
 

@@ -287,7 +287,6 @@ class _Loader(yaml.SafeLoader):
 
 
 def _file_layer(file: Path) -> _Layer:
-    """The settings of a file or a preset."""
     named, file = file, preset_or_file(file)
     if not file.exists() and file.name == str(named) and (near := get_close_matches(str(named), PRESETS, 1)):
         raise PolicyError(f"{named}: there is no such file or preset; did you mean {near[0]}?")
@@ -335,7 +334,6 @@ def _environment_layers(environment: Mapping[str, str], named: frozenset[str]) -
 
 
 def _variable(path: str) -> str:
-    """The environment variable of a setting."""
     return PREFIX + path.upper().replace(".", "__")
 
 

@@ -184,7 +184,6 @@ class _Call:
             self.span.end(at_ns)
 
     def _complete(self, at_ns: int) -> None:
-        """End the span with what the answer told."""
         try:
             if self._tap is not None:
                 self._tell_answer(self._tap)
@@ -194,7 +193,6 @@ class _Call:
             self._tap = None
 
     def _tell_request(self, wire: Wire, body: bytes) -> None:
-        """Set the attributes that the request tells."""
         try:
             raw = read_object(body)
         except WireError:
@@ -209,7 +207,6 @@ class _Call:
             self._told["gen_ai.input.messages"] = _content(wire.parse(body).messages)
 
     def _tell_answer(self, tap: ResponseTap) -> None:
-        """Set the attributes that the answer tells."""
         payloads, streamed = tap.payloads()
         account = account_of(payloads, streamed)
         self._told |= {

@@ -72,7 +72,6 @@ class ModelAssistants:
             await sender.open()
 
     async def close(self) -> None:
-        """Close all connections."""
         self._models, senders, self._senders = {}, self._senders, []
         for sender, _ in senders:
             await sender.close()
@@ -100,7 +99,6 @@ class _LazyUpstreams:
         return await self._upstreams.send(model, method, target, headers, body)
 
     async def close(self) -> None:
-        """Close what is open."""
         if self._is_open:
             await self._upstreams.__aexit__(None, None, None)
 

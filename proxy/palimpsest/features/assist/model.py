@@ -208,7 +208,6 @@ class RoleModel:
             self._counts.assist_used(self._role, prompt_tokens, completion_tokens, dollars)
 
     def _refusal(self, answer: _Refusal) -> AssistFault:
-        """The fault for a refusal by the provider."""
         if answer.retry_seconds:
             self._rest("rate_limited", answer.retry_seconds)
         text = f"the provider answers with status {answer.status}"

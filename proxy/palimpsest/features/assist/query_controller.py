@@ -68,6 +68,5 @@ class QueryController:
 
 
 def prompt(message: str, now: float) -> Prompt:
-    """The prompt that asks for the plan of a look-up."""
     text = f"Today is {day_of(now)}. The newest message:\n{message[:MESSAGE_CHARS]}"
     return Prompt("query_plan", INSTRUCTIONS, text, SCHEMA, ANSWER_TOKENS)

@@ -34,7 +34,6 @@ Work = Callable[["Commands"], Coroutine[Any, Any, int]]
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest facts`."""
     parser = command("facts", _list, "List facts that messages state or programs added; add, pin or forget one.")
     _owner_flags(parser)
     parser.add_argument("--conversation", default="", metavar="ID", help="only facts stated in this conversation")

@@ -67,7 +67,6 @@ class FactExtraction:
 
     @classmethod
     def of(cls, archive: Archive) -> FactExtraction:
-        """A worker of an archive."""
         return cls(archive.database, archive.secret(), archive.counts, archive.clock)
 
     def wake(self) -> None:

@@ -43,7 +43,6 @@ class Facts:
 
     @classmethod
     def of(cls, archive: Archive) -> Facts:
-        """The facts of an archive."""
         return cls(archive.database, archive.secret(), archive.current, archive.clock)
 
     @property

@@ -20,7 +20,6 @@ PROBES = 100  # made in some seconds; the interval is then 10 points to either s
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest gaps`."""
     parser = command(
         "gaps", _gaps, "Measure how much memory loses in writing and in recall, by questions made from the archive."
     )

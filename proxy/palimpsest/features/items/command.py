@@ -26,7 +26,6 @@ DOES = {
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest consolidate`."""
     about = "Merge repeated items, let newer values replace older ones, and record relations."
     parser = command("consolidate", _consolidate, about)
     parser.add_argument("--tenant", metavar="NAME", default="", help="only items of this tenant")

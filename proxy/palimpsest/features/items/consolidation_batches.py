@@ -42,7 +42,6 @@ class Outcome:
     actions: list[Action] = field(default_factory=list)  # of a dry run
 
     def to_json(self) -> Json:
-        """The outcome as JSON."""
         return {
             "runs": [*self.keys.values()],
             "items": self.items,
@@ -124,6 +123,5 @@ class Batches:
         return is_mine
 
     async def release(self) -> None:
-        """Release the lock, so that another process may consolidate."""
         mine, self._held_until_ms = self._held_until_ms, 0
         await self._database.transact(partial(release, name=LOCK, mine=mine), nobody)

@@ -107,12 +107,10 @@ def numbered_transcript(segment: Sequence[SourceMessage], texts: Mapping[int, st
 
 
 def questions_prompt(segment: Sequence[SourceMessage]) -> Prompt:
-    """The prompt that asks for questions about a segment."""
     return Prompt("probe_questions", QUESTIONS, numbered_transcript(segment), QUESTIONS_SCHEMA, QUESTIONS_TOKENS)
 
 
 def evidence_prompt(questions: Sequence[str], segment: Sequence[SourceMessage]) -> Prompt:
-    """The prompt that asks for the evidence of questions."""
     asked = "\n".join(f"{number}. {' '.join(question.split())}" for number, question in enumerate(questions, 1))
     return Prompt(
         "evidence",
@@ -156,7 +154,6 @@ def read_topics(answer: Json, topics: Sequence[Topic]) -> list[Claim]:
 
 
 def items_prompt(turn: Sequence[int], segment: Sequence[SourceMessage]) -> Prompt:
-    """The prompt that asks for the items of a turn."""
     text = numbered_transcript(segment, {at: segment[at].text[:READ_CHARS] for at in turn})
     return Prompt("turn_items", ITEMS, text, ITEMS_SCHEMA, ITEMS_TOKENS)
 

@@ -152,7 +152,6 @@ class ItemKeeper:
 
     @classmethod
     def of(cls, archive: Archive, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
-        """A keeper of an archive's items, by this writer."""
 
         def take_used() -> Collection[int]:
             keys = archive.keys()

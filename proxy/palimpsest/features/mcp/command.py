@@ -16,7 +16,6 @@ KEY_VARIABLES = ("PALIMPSEST_API_KEY", *PROVIDER_KEYS)
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest mcp`."""
     parser = command("mcp", _mcp, "Serve the memory tools of a running proxy on standard input and output.")
     parser.add_argument(
         "--url", help=f"address of the proxy; the default is {URL_ENV}, or the configured one (http://HOST:PORT{PATH})"

@@ -84,7 +84,6 @@ class PageApplication:
         self._templates = templates()
 
     def router(self) -> Router:
-        """All paths."""
         return Router(
             [
                 Route(ROOT, lambda _request: RedirectResponse(f"{ROOT}/", 308)),
@@ -243,7 +242,6 @@ class PageApplication:
         return self._render(reader, "message.html", {"text": answer.error}, answer.status)
 
     def _render(self, reader: Reader, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
-        """Render a template as an HTML page."""
         query = _Query((name, value) for name, value in reader.request.query_params.items() if name != "format")
         always = {"path": reader.request.url.path, "query": query, "is_signed_in": reader.caller is not None}
         always["is_operator"] = reader.caller is None or not reader.caller.tenant

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest backup` and `restore`."""
     backup = command("backup", _backup, "Copy the database and its secret to one file; the proxy may be running.")
     backup.add_argument("file", type=Path, metavar="FILE", help="a new file; .gz and .zst are compressed")
     backup.add_argument(

@@ -149,7 +149,6 @@ class Session:
         self._place = place
 
     def _add(self, raws: Sequence[Json], at: float, is_summary: bool = False) -> None:
-        """Add messages behind the last one."""
         for raw in raws:
             id = f"{len(self._nodes)}"
             resets, self._resets = self._resets, False

@@ -31,7 +31,6 @@ FILE_MODE = 0o600  # other people's conversations
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest export` and `import`."""
     export = command("export", _export, "Write conversations to a file of JSON lines: docs/portability.md.")
     _owner_flags(export, "only")
     export.add_argument("--conversation", default="", metavar="ID", help="only this one (x-palimpsest-conversation)")

@@ -109,7 +109,6 @@ def files_in(paths: Iterable[Path]) -> Iterator[File]:
 
 
 def _is_zip(file: Path) -> bool:
-    """Whether a file begins as a ZIP archive."""
     try:
         with file.open("rb") as stream:
             return stream.read(len(ZIP)) == ZIP

@@ -197,7 +197,6 @@ def _message_of(value: Any) -> PortableMessage:
 
 
 def _block(block: PortableBlock) -> Json:
-    """A block as JSON for an export line."""
     record: Json = {"kind": block.kind.value, "text": block.text, "position": block.position}
     if block.role:
         record["role"] = block.role

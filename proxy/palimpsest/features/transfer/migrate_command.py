@@ -24,7 +24,6 @@ PAUSE = (
 
 
 def add_commands(command: Command) -> None:
-    """Add `palimpsest migrate`."""
     migrate = command("migrate", _migrate, f"Copy the archive to another database, and compare all of it; {PAUSE}.")
     place = "a data folder, or the URL of a PostgreSQL database (its password: store.password_file)"
     migrate.add_argument(

@@ -105,7 +105,6 @@ def _message(role: str, name: str, recipient: str, content: Json, key: str, name
 
 
 def _text(content: Json) -> str:
-    """The text of a content of any kind."""
     if isinstance(parts := content.get("parts"), list):
         return _joined(
             part if isinstance(part, str) else text_of(part.get("text")) for part in _texts_and_objects(parts)

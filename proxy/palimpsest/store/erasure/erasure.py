@@ -162,7 +162,6 @@ def erase_conversation(transaction: Transaction, conversation: int, at: float, e
 
 
 def erase_tenant_if_empty(transaction: Transaction, tenant: int) -> None:
-    """Remove a tenant of whom nothing is stored."""
     for table in ("conversation", "fact"):
         if transaction.read(f"SELECT 1 FROM {table} WHERE tenant = ? LIMIT 1", (tenant,)):
             return

@@ -67,7 +67,6 @@ def move_facts(transaction: Transaction, rows: Iterable[int], change: str, *args
 
 
 def remove_facts(transaction: Transaction, rows: Iterable[int]) -> None:
-    """Remove facts, by row."""
     remove_facts_where(transaction, THESE, ids(rows))
 
 

@@ -200,7 +200,6 @@ def forget(transaction: Transaction, tenant: str, id: str, reach: Reach, key: by
 
 
 def tenants_of(ask: Ask, id: str) -> list[str]:
-    """Tenants that have a fact of this id."""
     sql = "SELECT DISTINCT tenant.name FROM fact JOIN tenant ON tenant.id = fact.tenant WHERE public = ? ORDER BY 1"
     return [row[0] for row in ask(sql, (id,))]
 
@@ -259,12 +258,10 @@ def erase_added(
 
 
 def retire_added(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
-    """Retire added facts, by row."""
     move_facts(transaction, rows, "retirement = ?2", retirement)
 
 
 def unretire_added(transaction: Transaction, retirement: int) -> None:
-    """Bring the added facts of a retirement back into use."""
     rows = transaction.read("SELECT id FROM fact WHERE retirement = ? AND occurrence IS NULL", (retirement,))
     move_facts(transaction, (id for (id,) in rows), "retirement = 0")
 

@@ -138,7 +138,6 @@ def claim(transaction: Transaction, conversation: int, worker: str, now: float, 
 
 
 def release(transaction: Transaction, conversation: int, worker: str) -> None:
-    """Release a conversation that this worker claimed."""
     transaction.write(
         "UPDATE item_progress SET worker = '', leased_until = 0 WHERE conversation = ? AND worker = ?",
         [(conversation, worker)],

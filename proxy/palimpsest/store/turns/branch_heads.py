@@ -157,7 +157,6 @@ def head_after(ask: Ask, turn: int) -> Row | None:
 
 
 def int64_of(blob: bytes) -> array[int]:
-    """The int64 of a blob."""
     numbers = array("q")
     numbers.frombytes(blob)
     return numbers

@@ -12,7 +12,6 @@ JOIN occurrence ON occurrence.id = memory.occurrence ORDER BY unindexed.memory L
 
 
 def count_pending(ask: Ask) -> int:
-    """How many passages wait."""
     return int(ask(PENDING)[0][0])
 
 

@@ -173,7 +173,6 @@ def password_in(file: Path | None) -> str | None:
 
 
 def _keep_to(mark: SecretMark, doing: str, connection: ServerConnection) -> None:
-    """See `SecretMark.is_set`."""
     if not mark.is_set(partial(read, connection), doing):
         in_transaction(mark.put, None)(connection)
         mark.is_set(partial(read, connection), doing)
@@ -273,14 +272,12 @@ class _Reading(Generic[T]):
         return read(self._usable(), sql, args)
 
     def ahead(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        """See `ask_ahead`."""
         asked = {(sql, tuple(listed(sql, args))): (sql, args) for sql, args in statements}
         asked = {key: statement for key, statement in asked.items() if key not in self._ahead}
         if asked:
             self._ahead |= zip(asked, read_all(self._usable(), [*asked.values()]), strict=True)
 
     def drop(self) -> None:
-        """See `drop_ahead`."""
         self._ahead.clear()
 
     def _usable(self) -> ServerConnection:

@@ -81,7 +81,6 @@ class WaitingRoom:
         return next(((name, self._ciphered(sealed, nonce)) for name, nonce, sealed in found), None)
 
     def remove(self, number: int) -> None:
-        """Remove a record, and its bytes."""
         with self._connection(f"writing {self._file}") as connection:
             gone = connection.execute("DELETE FROM waiting WHERE number = ? RETURNING length(sealed)", (number,))
             self._size_bytes -= sum(size_bytes for (size_bytes,) in gone)
