@@ -89,8 +89,6 @@ async def conversation_named(database: Engine, asked: OneConversation) -> Listed
 
 
 class ConversationRoutes(Routes):
-    """The operations that list conversations, and whose they are."""
-
     @operation("GET /conversations", "List conversations")
     async def list_conversations(self, call: Call[Conversations]) -> ConversationPage:
         asked = call.asked
@@ -138,8 +136,6 @@ class MarkedConversations:
 
 
 class SessionRoutes(Routes):
-    """The operation that takes a session's events."""
-
     @operation("POST /sessions", "Report that a user cleared or resumed a session of a client")
     async def take(self, call: Call[SessionEvent]) -> MarkedConversations:
         return MarkedConversations(await self._database.transact(partial(self._mark, call.asked)))

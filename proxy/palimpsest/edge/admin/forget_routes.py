@@ -124,8 +124,6 @@ ERASING: dict[str, Any] = {
 
 
 class ForgetRoutes(Routes):
-    """The operations that erase."""
-
     @operation("POST /forget", "Erase what matches", **ERASING)
     async def forget(self, call: Call[Forget]) -> Response:
         """The body says what to forget."""

@@ -25,8 +25,6 @@ class Health(Readiness):
 
 
 class HealthRoutes(Routes):
-    """The operation that shows health to people."""
-
     @operation("GET /health", "Show the state of memory", in_turn=False)
     async def health(self, _call: Call[Nothing]) -> Health:
         return Health(**asdict(await self._parts.readiness_probe.now()), version=__version__)

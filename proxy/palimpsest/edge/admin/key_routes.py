@@ -86,8 +86,6 @@ class Keys:
 
 
 class KeyRoutes(Routes):
-    """The operations on keys."""
-
     @property
     def _keys(self) -> KeyService:
         return KeyService(self._database, self._clock)

@@ -63,8 +63,6 @@ class _Request:
 
 
 class LinkRoutes(Routes):
-    """The operations of the link."""
-
     @operation("GET /link", "Tell whether this proxy may keep the memory of a proxy on another machine", in_turn=False)
     async def state(self, call: Call[Nothing]) -> LinkState:
         demand_tenant(call)

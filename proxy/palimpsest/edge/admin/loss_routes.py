@@ -79,8 +79,6 @@ class Losses:
 
 
 class LossRoutes(Routes):
-    """The operation that lists losses."""
-
     @operation("GET /turns/{turn}/losses", "List what a compaction removed, by kind", missing=UNKNOWN)
     async def list_losses(self, call: Call[NamedTurn]) -> Losses:
         key = None if call.asked.turn == NEWEST else call.asked.turn

@@ -64,8 +64,6 @@ class MemoryPage:
 
 
 class MemoryRoutes(Routes):
-    """The operations that show what can be found."""
-
     @operation("GET /memories", "List memories")
     async def list_memories(self, call: Call[Memories]) -> MemoryPage:
         asked = call.asked

@@ -52,8 +52,6 @@ class PolicyInForce:
 
 
 class PolicyRoutes(Routes):
-    """The operations on the policy."""
-
     @operation("GET /policy", "Show the policy in force", for_operator=True)
     async def show(self, _call: Call[Nothing]) -> PolicyInForce:
         now = self._parts.policies
@@ -136,8 +134,6 @@ class Switches:
 
 
 class SwitchRoutes(Routes):
-    """The operations that switch."""
-
     @property
     def _switches(self) -> SwitchService:
         return SwitchService(self._database, self._clock)

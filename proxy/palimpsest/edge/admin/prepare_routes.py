@@ -58,8 +58,6 @@ class AcceptedAnswer:
 
 
 class PrepareRoutes(Routes):
-    """The operations that prepare a request, and take its answer."""
-
     @operation("POST /prepare", "Add memory to a request without forwarding it", in_turn=False)
     async def prepare(self, call: Call[Preparation]) -> PreparedRequest:
         demand_tenant(call)

@@ -51,8 +51,6 @@ class Withdrawn:
 
 
 class ReminderRoutes(Routes):
-    """The operations on reminders."""
-
     @operation("GET /reminders", "List memories that wait for the next request of their conversation")
     async def list_reminders(self, call: Call[WaitingReminders]) -> ReminderList:
         return ReminderList(await self._waiting_reminders(call.asked.tenant, call.asked.conversation))

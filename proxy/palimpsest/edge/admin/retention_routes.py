@@ -47,8 +47,6 @@ class Swept:
 
 
 class RetentionRoutes(Routes):
-    """The operations of retention."""
-
     @operation("GET /retention", "Show what is due by age", replies=DueByAge, for_operator=True)
     async def due(self, _call: Call[Nothing]) -> dict[str, Any]:
         return (await self._archive.sweeper.overview()).to_json()

@@ -80,8 +80,6 @@ class Undone:
 
 
 class RetireRoutes(Routes):
-    """The operations that retire, and undo that."""
-
     @operation(
         "POST /retire",
         "Stop recalling what matches",

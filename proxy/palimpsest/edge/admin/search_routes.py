@@ -71,8 +71,6 @@ class Results:
 
 
 class SearchRoutes(Routes):
-    """The operation that searches."""
-
     @operation("GET /search", f"Search as recall would, in the best {DEPTH} passages", missing="No such conversation.")
     async def search(self, call: Call[Search]) -> Results:
         asked = call.asked
@@ -169,8 +167,6 @@ class StatementTrail:
 
 
 class TrailRoutes(Routes):
-    """The operation that traces a statement."""
-
     @operation(
         "GET /conversations/{conversation}/why-not",
         "Show at which stage a statement was lost",

@@ -82,8 +82,6 @@ class Stats:
 
 
 class StatsRoutes(Routes):
-    """The operation that counts."""
-
     @operation("GET /stats", "Count what is stored", for_operator=True)
     async def stats(self, _call: Call[Nothing]) -> Stats:
         found = await self._journal.stats()
@@ -131,8 +129,6 @@ class CostPage:
 
 
 class CostRoutes(Routes):
-    """The operation that adds up costs."""
-
     @operation("GET /costs", "What requests cost, by day or conversation, and why prefix caches were rebuilt")
     async def costs(self, call: Call[StatsQuery]) -> CostPage:
         asked, (since, until) = call.asked, call.asked.period

@@ -155,8 +155,6 @@ class Turn(TurnSummary):
 
 
 class TurnRoutes(Routes):
-    """The operations that show turns."""
-
     @operation("GET /turns", "List turns, the newest first")
     async def list_turns(self, call: Call[Turns]) -> TurnPage:
         (after,) = position_of(LIST, call.asked.cursor)

@@ -72,8 +72,6 @@ class Work:
 
 
 class WorkRoutes(Routes):
-    """The operation that shows the work."""
-
     @operation("GET /conversations/{conversation}/work", "Show the work record", missing=UNKNOWN_CONVERSATION)
     async def work(self, call: Call[OneConversation]) -> Work:
         named = await conversation_named(self._database, call.asked)

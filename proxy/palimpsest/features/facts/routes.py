@@ -105,8 +105,6 @@ class Rebuilding:
 
 
 class FactRoutes(Routes):
-    """The operations on facts."""
-
     @property
     def _facts(self) -> Facts:
         return self._archive.service(Facts.of)

@@ -23,8 +23,6 @@ class GapReport:
 
 
 class GapRoutes(Routes):
-    """The operation that returns the estimate."""
-
     @operation("GET /gaps", "How much is lost in writing and in recall", for_operator=True)
     async def gaps(self, _call: Call[Nothing]) -> GapReport:
         return GapReport(read_gaps(as_json(await self._database.ask(live_estimate))))

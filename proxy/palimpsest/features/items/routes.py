@@ -189,8 +189,6 @@ class Undone:
 
 
 class ConsolidationRoutes(Routes):
-    """The operations on items, relations and runs."""
-
     @property
     def _consolidator(self) -> Consolidator:
         return self._archive.service(Consolidator.of)

@@ -26,8 +26,6 @@ class Exported(OfTenant):
 
 
 class ExportRoutes(Routes):
-    """The operation that exports."""
-
     @operation(
         "GET /export",
         "Export conversations as JSON lines",
