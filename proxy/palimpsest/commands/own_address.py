@@ -12,13 +12,8 @@ EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # cannot be
 
 def address(listen: ListenPolicy) -> str:
     """The URL of a proxy that listens there, without a path."""
-    host = connect_host(listen)
+    host = EVERYWHERE.get(listen.host, listen.host)
     return f"http://{f'[{host}]' if ':' in host else host}:{listen.port}"
-
-
-def connect_host(listen: ListenPolicy) -> str:
-    """The host to connect to, for a proxy that listens there."""
-    return EVERYWHERE.get(listen.host, listen.host)
 
 
 def try_listening(listen: ListenPolicy) -> int:

@@ -21,7 +21,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from types import FrameType
 
 import structlog
 import uvicorn
@@ -73,7 +72,7 @@ def serve(policy: Policy, source: Source = NO_SOURCE) -> None:
         raise PolicyError(f"upstreams: {own} is the proxy's own address, so requests would never end; name a provider")
     os.environ.update({**load.hand_over(policy), **source.hand_over()})
     for stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when all is done; that is no failure
-        signal.signal(stop, _exit_on_signal)
+        signal.signal(stop, lambda _signal, _frame: sys.exit(0))
     if wrapper := os.environ.get(load.WRAPPED_BY_ENV):
         Thread(target=_end_with, args=(int(wrapper),), daemon=True).start()
     _introduce(policy)
@@ -232,10 +231,6 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(PARENT_LOOK_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _exit_on_signal(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(0)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ for which it does not answer in time.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -91,7 +91,8 @@ class RemotePreparer:
             raise CompactionRefused(refused["text"], refused["code"])
         out = body if said.get("answer") else body[: said["start"]] + added + body[said["stop"] :]
         shown = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in said["headers"])
-        fields = _fields(dict(said["headers"]))
+        told = dict(said["headers"])
+        fields: LogFields = {name: told[OURS + header] for header, name in LOGGED.items() if OURS + header in told}
         role, event, note = (str(fields.get(name, "")) for name in ("role", "history", "note"))
         self._counts.request(role, event, note)
         is_unread = mode is Mode.ON and note in (Note.FAULT, Note.DEADLINE)  # it is read when it is brought
@@ -110,7 +111,3 @@ class RemotePreparer:
 def _written_out(prepared: Prepared, body: bytes, wire: Wire) -> Prepared:
     """A request with compaction items: what they stand for is known elsewhere, and so it is not sent a second time."""
     return replace(prepared, body=unread(prepared.body, wire), bare=unread(body, wire), without=None)
-
-
-def _fields(headers: Mapping[str, str]) -> LogFields:
-    return {name: headers[OURS + header] for header, name in LOGGED.items() if OURS + header in headers}

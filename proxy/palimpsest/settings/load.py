@@ -317,7 +317,7 @@ def _variables_named(layers: Sequence[_Layer]) -> frozenset[str]:
 
 def _environment_layers(environment: Mapping[str, str], named: frozenset[str]) -> list[_Layer]:
     """One layer of settings for each variable that sets one; unknown variables are errors."""
-    paths = {_variable(path): path for path in settings_by_path()}
+    paths = {PREFIX + path.upper().replace(".", "__"): path for path in settings_by_path()}
     paths |= {PREFIX + name.upper(): path for name, path in SHORT.items()}
     layers = []
     for variable, text in sorted(environment.items()):
@@ -331,10 +331,6 @@ def _environment_layers(environment: Mapping[str, str], named: frozenset[str]) -
             path = paths[variable]
             layers.append(_Layer(f"environment: {variable}", _tree_of(path, _from_text(path, text, variable))))
     return layers
-
-
-def _variable(path: str) -> str:
-    return PREFIX + path.upper().replace(".", "__")
 
 
 def _from_text(path: str, text: str, variable: str) -> Any:

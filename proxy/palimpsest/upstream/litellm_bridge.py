@@ -17,19 +17,8 @@ from palimpsest.domain import Json, frozen
 
 CHAT_FIELDS = frozenset(
     {
-        *(
-            "messages",
-            "stream",
-            "stream_options",
-            "temperature",
-            "top_p",
-            "top_k",
-            "min_p",
-            "n",
-            "stop",
-            "seed",
-            "user",
-        ),
+        *("messages", "stream", "stream_options", "temperature", "top_p", "top_k", "min_p", "n", "stop"),
+        *("seed", "user"),
         *("max_tokens", "max_completion_tokens", "presence_penalty", "frequency_penalty", "repetition_penalty"),
         *("logit_bias", "logprobs", "top_logprobs", "response_format", "modalities", "audio", "prediction"),
         *("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "web_search_options"),

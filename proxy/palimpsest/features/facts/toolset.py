@@ -201,12 +201,8 @@ def _fact_block(facts: Sequence[Fact]) -> FactsAnswer:
     """Facts as a block that a model reads as quotations."""
     if not facts:
         return FactsAnswer(f"Facts: {NOTHING}.", ())
-    lines = "".join(quotation("fact", f"{_statement(fact)} ({_about(fact)})") for fact in facts)
+    lines = "".join(quotation("fact", f"{fact.subject}, {fact.slot}: {fact.value} ({_about(fact)})") for fact in facts)
     return FactsAnswer(f"{opened(BlockKind.RECALL, READING)}{lines}{BLOCK_CLOSE}", tuple(facts))
-
-
-def _statement(fact: Fact) -> str:
-    return f"{fact.subject}, {fact.slot}: {fact.value}"
 
 
 def _about(fact: Fact) -> str:

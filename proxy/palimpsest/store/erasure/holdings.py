@@ -29,34 +29,16 @@ DERIVED = frozenset[str]().union(*(family.numbers for family in FAMILIES))
 
 FINGERPRINTS = frozenset(
     {
-        "occurrence",
-        "listing",
-        "link",
-        "erased",
-        "erased_scope",
-        "retired",
-        "retired_scope",
-        "quarantine",
-        "fact_forgotten",
-        "item_source",
+        *("occurrence", "listing", "link", "erased", "erased_scope", "retired", "retired_scope", "quarantine"),
+        *("fact_forgotten", "item_source"),
     }
 )
 """Tables with keyed hashes of messages, and their places. What an erased message leaves stands here."""
 
 PLAIN = frozenset(
     {
-        "task",
-        "erasure",
-        "secret_mark",
-        "retirement",
-        "change",
-        "policy",
-        "assist_usage",
-        "cost",
-        "probe",
-        "ended_session",
-        "item_progress",
-        "consolidation",
+        *("task", "erasure", "secret_mark", "retirement", "change", "policy", "assist_usage", "cost", "probe"),
+        *("ended_session", "item_progress", "consolidation"),
     }
 )
 """Tables with nothing of a conversation in them."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Engine, Row, Transaction
+from palimpsest.store.engine import Ask, Engine, Row
 from palimpsest.store.engine.full_text import optimise
 from palimpsest.store.engine.last_ids import last_ids, set_last_ids
 from palimpsest.store.engine.sqlite.known_tables import Table, known_tables
@@ -73,23 +73,18 @@ async def _begin(source: Engine, target: Engine, tables: Sequence[Table]) -> Non
 
 
 async def _copy(source: Engine, target: Engine, table: Table, report: Report) -> None:
-    there = await target.read(
-        f"SELECT {_joined(table.key)} FROM {table.name} ORDER BY {_descending(table.key)} LIMIT 1"
-    )
+    newest_first = _joined([f"{column} DESC" for column in table.key])
+    there = await target.read(f"SELECT {_joined(table.key)} FROM {table.name} ORDER BY {newest_first} LIMIT 1")
     last: Row | None = there[0] if there else None
     marks = ", ".join("?" * len(table.columns))
     insert = f"INSERT INTO {table.name}({_joined(table.columns)}) VALUES ({marks})"
     done = (await target.read(f"SELECT count(*) FROM {table.name}"))[0][0]
     report(table.name, done)
     while rows := await source.ask(partial(_page, table=table, last=last)):
-        await target.transact(partial(_insert, insert=insert, rows=rows))
+        await target.write([(insert, rows)])
         last = _key(table, rows[-1])
         done += len(rows)
         report(table.name, done)
-
-
-def _insert(transaction: Transaction, insert: str, rows: Sequence[Row]) -> None:
-    transaction.write(insert, rows)
 
 
 def _page(ask: Ask, table: Table, last: Row | None) -> list[Row]:
@@ -132,7 +127,3 @@ def _key(table: Table, row: Row) -> Row:
 
 def _joined(columns: Sequence[str]) -> str:
     return ", ".join(columns)
-
-
-def _descending(columns: Sequence[str]) -> str:
-    return ", ".join(f"{column} DESC" for column in columns)

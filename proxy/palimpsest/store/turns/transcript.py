@@ -129,24 +129,8 @@ class _StoredTurn:
     def turn(
         self, parents: Mapping[int, str], places: Mapping[int, Place], block: Row | None, sheds: bool
     ) -> PortableTurn:
-        (
-            _,
-            key,
-            conversation,
-            tenant,
-            user,
-            scope,
-            serves,
-            parent,
-            role,
-            event,
-            _,
-            messages,
-            ending,
-            model,
-            tokens,
-            at,
-        ) = self.row
+        _, key, conversation, tenant, user, scope, serves, parent, role, event, *others = self.row
+        _, messages, ending, model, tokens, at = others
         answers = [row for row in self.brought if row[0] >= messages]
         answered_at = answers[0][3] if answers else 0.0
         return PortableTurn(
