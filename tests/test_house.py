@@ -69,7 +69,8 @@ OFF = (
     *("store.turns.requests", "store.turns.answers", "core.recall.trail"),
     *("upstream.traced", "memory.erasure.retiring", "memory.recording.archive_writer", "memory.recall.indexing"),
     *("core.overflow.selection", "wire.trimming", "memory.request.compactions", "wire.own_compaction"),
-    *("core.facts.choice", "core.block.fact_lines", "edge.provider_state", "edge.opened_answer", "edge.socket"),
+    *("core.facts.choice", "core.block.fact_lines", "edge.provider_state", "edge.opened_answer"),
+    *("edge.socket", "edge.tunnel", "edge.open_turns"),
     *(
         "memory.recording.memory_spans",
         "upstream.listing",

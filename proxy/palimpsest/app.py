@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -35,7 +35,6 @@ from palimpsest.edge.draining import ClosingAnswers, Draining
 from palimpsest.edge.generations import Generation, Generations
 from palimpsest.edge.hangup import on_hangup
 from palimpsest.edge.key_limits import refuse_others
-from palimpsest.edge.open_turns import OpenTurns
 from palimpsest.edge.project_path import ProjectPaths
 from palimpsest.edge.proxy_routes import ProxyRoutes
 from palimpsest.edge.request_id import LabelledAnswers
@@ -62,6 +61,7 @@ from palimpsest.upstream.dispatcher import Upstreams
 
 if TYPE_CHECKING:
     from palimpsest.domain.ports import Preparer
+    from palimpsest.edge.open_turns import OpenTurns
     from palimpsest.edge.provider_state import ProviderState
     from palimpsest.features.mcp.endpoint import McpEndpoint
     from palimpsest.remote.keeping import KeptMemory
@@ -133,7 +133,6 @@ class _Proxy:
         self._signals = read_signals(load.read_yaml(load.shipped("clients.yaml")))
         self._metrics = Metrics()
         self._litellm: LiteLLMThread | None = None
-        self._open_turns = OpenTurns()
         self._remote = self._remote_memory(policy) if policy.server.url else None
         self._kept: KeptMemory | None = None
         self._pipeline: Pipeline | None = None  # of the policy in force
@@ -166,6 +165,12 @@ class _Proxy:
             (changes.POLICY, self._reload.agree),
         ):
             self._memory.follower.listen(counter, counter, listen)
+
+    @cached_property
+    def _open_turns(self) -> OpenTurns:
+        from palimpsest.edge.open_turns import OpenTurns  # late: only the API has any
+
+        return OpenTurns()
 
     def _own(self, policy: Policy) -> Policy:
         """The policy of the memory in this process: off, where another machine keeps it."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 from httptools import HttpRequestParser
-from starlette.types import Message
+from starlette.types import Message, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from palimpsest.edge.request_id import new_id
@@ -49,6 +49,11 @@ None: nothing any more. It returns False, and calls nothing, where the connectio
 """
 
 log = structlog.get_logger()
+
+
+def can_switch(scope: Scope) -> bool:
+    """Whether the request asks for a WebSocket, and the server can give the connection away."""
+    return SWITCH in scope.get("extensions", ())
 
 
 class Connection(HttpToolsProtocol):

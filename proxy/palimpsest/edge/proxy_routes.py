@@ -22,13 +22,12 @@ from palimpsest.domain import Ending, Mode, RawHeaders, frozen
 from palimpsest.domain.errors import CompactionRefused, NotServed, UpstreamUnreachable
 from palimpsest.domain.ports import Body, Prepared, Preparer, Sender, Tracer, UpstreamAnswer
 from palimpsest.edge.first_look import BufferedAnswer
-from palimpsest.edge.http import CUT, LEAVING
+from palimpsest.edge.http import CUT, LEAVING, can_switch
 from palimpsest.edge.key_limits import Limits, RequestRefused
 from palimpsest.edge.relay import Relay
 from palimpsest.edge.request_id import request_id, with_request_id
 from palimpsest.edge.request_log import RequestLog, end, server_span, with_trace
 from palimpsest.edge.room import BOUNDLESS, ROOM, Room
-from palimpsest.edge.tunnel import can_switch, tunnel
 from palimpsest.edge.upload import BodyTooLarge, ClientGone, Copies, Upload
 from palimpsest.settings.policy import Policy
 from palimpsest.telemetry.tracing import NO_SPAN, NO_TRACER
@@ -178,12 +177,16 @@ class ProxyRoutes:
                         from palimpsest.edge.opened_answer import OpenedAnswer
 
                         answer = OpenedAnswer(answer, opens_with)
-                    if isinstance(answer, UpgradedAnswer) and socket is not None:
+                    if not isinstance(answer, UpgradedAnswer):
+                        await relay.forward(answer)
+                    elif socket is not None:
                         from palimpsest.edge.socket import converse
 
                         await converse(scope, answer, socket, self._limit_bytes)
                     else:
-                        await (tunnel(scope, answer) if isinstance(answer, UpgradedAnswer) else relay.forward(answer))
+                        from palimpsest.edge.tunnel import tunnel  # late: few clients ask for a WebSocket
+
+                        await tunnel(scope, answer)
             finally:  # whoever has the whole answer may go, and closing it takes its time: that is not attended
                 if answer is not None:
                     await answer.aclose()

@@ -13,15 +13,10 @@ import structlog
 from starlette.types import Scope
 
 from palimpsest.domain.errors import UpstreamUnreachable
-from palimpsest.edge.http import SWITCH
+from palimpsest.edge.http import SWITCH, can_switch
 from palimpsest.upstream.upgraded import UpgradedAnswer
 
 log = structlog.get_logger()
-
-
-def can_switch(scope: Scope) -> bool:
-    """Whether the request asks for a WebSocket, and the server can give the connection away."""
-    return SWITCH in scope.get("extensions", ())
 
 
 async def tunnel(scope: Scope, answer: UpgradedAnswer) -> None:
