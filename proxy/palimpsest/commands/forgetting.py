@@ -13,7 +13,7 @@ import orjson
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, policy_of, quiet_policy, yes_flag
-from palimpsest.core.archive.receipt import is_done
+from palimpsest.core.archive.receipt import is_done, is_genuine
 from palimpsest.domain import Json
 from palimpsest.domain.errors import PolicyError
 from palimpsest.store.data_dir import DATABASE_FILE
@@ -181,7 +181,6 @@ def _unretire(given: argparse.Namespace) -> int:
 
 
 def _receipt(given: argparse.Namespace) -> int:
-    from palimpsest.core.archive.receipt import is_genuine
     from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, load_secret
 
     try:

@@ -20,6 +20,7 @@ from palimpsest.console.arguments import (
     positive,
     quiet_policy,
 )
+from palimpsest.settings.embedding_models import embedding_models
 
 RESULTS = 20  # a screenful
 
@@ -81,7 +82,6 @@ def not_blank(text: str) -> str:
 
 def _model(given: argparse.Namespace) -> int:
     from palimpsest.memory.embedding import model
-    from palimpsest.settings.embedding_models import embedding_models
 
     policy = policy_of(given)
     if given.action == "list":

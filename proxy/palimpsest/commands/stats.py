@@ -21,7 +21,7 @@ from palimpsest.console.arguments import DONE, Command, policy_flags, policy_of,
 from palimpsest.console.terminal import safe
 from palimpsest.core.prefix_rebuild import CACHE_LIFE_SECONDS
 from palimpsest.domain import Rebuild
-from palimpsest.store.turns.costs import CostGrouping
+from palimpsest.store.turns.costs import CostGrouping, costs
 
 COST_ROWS = 14  # two weeks, or the newest conversations: half a screen
 WATCH_SECONDS = 2.0  # between looks
@@ -75,8 +75,6 @@ def _stats(given: argparse.Namespace) -> int:
 
     out = terminal.console()
     if given.cost:
-        from palimpsest.store.turns.costs import costs
-
         rows = offline.run(
             quiet_policy(given),
             lambda archive: archive.database.ask(partial(costs, by=given.by, limit=given.limit)),

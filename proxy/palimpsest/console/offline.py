@@ -274,7 +274,7 @@ async def opened(
     try:
         if is_new:
             commands.secret()  # before the database is made: beside one, no secret is
-        if not is_new and not _is_there(commands.database, policy.data):
+        elif not _is_there(commands.database, policy.data):
             raise MemoryFault(f"opening the archive: {NOTHING_YET.format(commands.database.place)}")
         await commands.database.open()
         yield commands

@@ -76,14 +76,8 @@ def _ends(path: str) -> tuple[str, str]:
 
 def server_span(tracer: Tracer, scope: Scope, path: str, request: str) -> Span:
     """Begin the span of a request, as a child of the client's if it names one."""
-    method, parent, agent, host = scope["method"], "", "", ""
-    for name, value in scope["headers"]:
-        if name == TRACEPARENT:
-            parent = value.decode("latin-1")
-        elif name == b"user-agent":
-            agent = value.decode("latin-1")
-        elif name == b"host":
-            host = value.decode("latin-1")
+    method, headers = scope["method"], dict(scope["headers"])
+    parent, agent, host = (headers.get(name, b"").decode("latin-1") for name in (TRACEPARENT, b"user-agent", b"host"))
     route = path[path.find("/v1/") :] if wire_of(method, path) is not None else None
     address, _, port = host.rpartition(":") if host.rpartition(":")[2].isdigit() else (host, "", "")
     attributes: Attributes = {

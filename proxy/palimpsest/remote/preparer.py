@@ -92,7 +92,7 @@ class RemotePreparer:
         out = body if said.get("answer") else body[: said["start"]] + added + body[said["stop"] :]
         shown = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in said["headers"])
         told = dict(said["headers"])
-        fields: LogFields = {name: told[OURS + header] for header, name in LOGGED.items() if OURS + header in told}
+        fields = {name: told[OURS + header] for header, name in LOGGED.items() if OURS + header in told}
         role, event, note = (str(fields.get(name, "")) for name in ("role", "history", "note"))
         self._counts.request(role, event, note)
         is_unread = mode is Mode.ON and note in (Note.FAULT, Note.DEADLINE)  # it is read when it is brought

@@ -72,10 +72,8 @@ def price_of(policy: AssistantPolicy) -> Price | None:
 
 def _table() -> dict[str, Any]:
     """LiteLLM's prices by model; empty if this version keeps them elsewhere."""
-    spec = find_spec("litellm")
-    folder = Path(next(iter(spec.submodule_search_locations or ()), "")) if spec else Path()
     try:
-        rows = orjson.loads((folder / TABLE_FILE).read_bytes())
+        rows = orjson.loads((_litellm_folder() / TABLE_FILE).read_bytes())
     except (OSError, orjson.JSONDecodeError):
         return {}
     return rows if isinstance(rows, dict) else {}
@@ -84,10 +82,13 @@ def _table() -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def providers() -> frozenset[str]:
     """The prefixes of model names, before the `/`; empty if this version of LiteLLM keeps them elsewhere."""
-    spec = find_spec("litellm")
-    folder = Path(next(iter(spec.submodule_search_locations or ()), "")) if spec else Path()
     try:
-        enum = _ENUM.search((folder / "types" / "utils.py").read_text(encoding="utf-8"))
+        enum = _ENUM.search((_litellm_folder() / "types" / "utils.py").read_text(encoding="utf-8"))
     except OSError:
         return frozenset()
     return frozenset(_NAME.findall(enum[0])) if enum else frozenset()
+
+
+def _litellm_folder() -> Path:
+    spec = find_spec("litellm")
+    return Path(next(iter(spec.submodule_search_locations or ()), "")) if spec else Path()

@@ -147,9 +147,8 @@ def read_topics(answer: Json, topics: Sequence[Topic]) -> list[Claim]:
         if told_of["number"] <= len(topics):
             own = topics[told_of["number"] - 1].messages
             for fact in told_of["facts"]:
-                found.append(
-                    Claim(fact["text"], tuple(at for at in fact["messages"] if at in own), "", told_of["name"])
-                )
+                cited = tuple(at for at in fact["messages"] if at in own)
+                found.append(Claim(fact["text"], cited, "", told_of["name"]))
     return found
 
 

@@ -57,8 +57,7 @@ def write(stream: BinaryIO, name: str, manifest: Manifest, database: Path, secre
         if secret is not None:
             _add(archive, SECRET, secret, manifest.made_at)
         with database.open("rb") as content:
-            member = _member(DATABASE, database.stat().st_size, manifest.made_at)
-            archive.addfile(member, content)
+            archive.addfile(_member(DATABASE, database.stat().st_size, manifest.made_at), content)
 
 
 def unpack(path: Path, folder: Path) -> tuple[Manifest, bytes | None]:

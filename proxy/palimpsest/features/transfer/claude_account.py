@@ -103,11 +103,6 @@ def _documents_of(message: Json) -> list[Json]:
             found.append({"type": "document", "title": text_of(one.get("file_name")), "source": source})
     for one in objects(message.get("files")):
         if name := text_of(one.get("file_uuid")) or text_of(one.get("file_name")):
-            found.append(
-                {
-                    "type": "document",
-                    "title": text_of(one.get("file_name")),
-                    "source": {"type": "file", "file_id": name},
-                }
-            )
+            source = {"type": "file", "file_id": name}
+            found.append({"type": "document", "title": text_of(one.get("file_name")), "source": source})
     return found

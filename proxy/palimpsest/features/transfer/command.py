@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, PROVIDER_KEYS, Command, policy_flags, quiet_policy
 from palimpsest.core.caller.credentials import LOCAL
+from palimpsest.domain import Reach
 from palimpsest.domain.errors import MemoryFault, PolicyError, faults
 from palimpsest.settings.policy import Policy
 
@@ -187,8 +188,6 @@ def _summary(
 
 def _hints(policy: Policy, totals: Totals) -> list[str]:
     """What is still to be done, so that what was imported is recalled."""
-    from palimpsest.domain import Reach
-
     hints = ["found by words at once; by meaning once a running proxy, or palimpsest index, has embedded it"]
     reach = policy.memory.reach
     if reach is Reach.CONVERSATION or (reach is Reach.USER and totals.of_nobody):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, Command, policy_flags, quiet_policy
+from palimpsest.domain.errors import MemoryFault, PolicyError
 
 if TYPE_CHECKING:
     from palimpsest.settings.policy import Policy
@@ -68,17 +69,16 @@ async def _run(policy: Policy, source: str, target: str, report: Callable[[str, 
 
 def _secret_of(policy: Policy, source: str) -> bytes:
     """The secret that the source must have been written with; raises `PolicyError`: there is no such source."""
-    from palimpsest.domain.errors import PolicyError
+    from palimpsest.store.data_dir import DATABASE_FILE
     from palimpsest.store.operation.secret import load_secret
 
-    if not source.startswith(SERVER) and not _file(source).exists():
+    if not source.startswith(SERVER) and not (Path(source) / DATABASE_FILE).exists():
         raise PolicyError(f"--from: {source}: there is no database of palimpsest in this folder")
     return load_secret(policy.data if source.startswith(SERVER) else Path(source), os.environ)
 
 
 def _hand_on(secret: bytes, source: str, target: str) -> None:
     """Put the secret into a folder that is the target; raises `PolicyError`: another one is there."""
-    from palimpsest.domain.errors import PolicyError
     from palimpsest.store.data_dir import make_folder
     from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, keep_secret, load_secret
 
@@ -90,12 +90,6 @@ def _hand_on(secret: bytes, source: str, target: str) -> None:
         raise PolicyError(f"--to: {Path(target) / FILE_NAME} is another secret than that of {source}: move it away")
 
 
-def _file(folder: str) -> Path:
-    from palimpsest.store.data_dir import DATABASE_FILE
-
-    return Path(folder) / DATABASE_FILE
-
-
 def _engine(policy: Policy, place: str, secret: Callable[[], bytes] | None = None) -> Engine:
     from palimpsest.store.engine.engines import engine_of
 
@@ -104,7 +98,6 @@ def _engine(policy: Policy, place: str, secret: Callable[[], bytes] | None = Non
 
 
 def _demand_rest(policy: Policy, place: str) -> None:
-    from palimpsest.domain.errors import MemoryFault
     from palimpsest.store.engine.engines import is_in_use
 
     url = place if place.startswith(SERVER) else ""

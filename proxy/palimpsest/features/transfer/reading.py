@@ -7,6 +7,7 @@ A part that cannot be read is named and passed over; the rest of its file is sti
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +38,7 @@ _TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]|"', re.S)  # the last alte
 class ReadResult:
     """What has been read so far, and what could not be read."""
 
-    kinds: dict[str, int] = field(default_factory=dict)  # files by kind
+    kinds: Counter[str] = field(default_factory=Counter)  # files by kind
     broken: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)  # files that hold no conversations
     facts: list[Fact] = field(default_factory=list)  # that our own exports hold
@@ -72,7 +73,7 @@ def _turns(file: File, stream: BinaryIO, found: ReadResult) -> Iterator[Portable
         line, number = stream.readline(LONGEST_LINE_BYTES), number + 1
     first = _json_or_none(line)
     if lines.is_header(first):
-        found.kinds["palimpsest"] = found.kinds.get("palimpsest", 0) + 1
+        found.kinds["palimpsest"] += 1
         yield from _exported(file, stream, first, found)
     elif line.strip(BLANK) == b"{" or _reader(first) is not None:  # a conversation by itself
         with file.open() as again:
@@ -125,8 +126,7 @@ def _conversations(file: File, stream: BinaryIO, found: ReadResult) -> Iterator[
             yield from turns_of(reader[1](value))
         except (WireError, RecursionError) as wrong:
             found.wrong(place, str(wrong))
-    for kind in kinds:
-        found.kinds[kind] = found.kinds.get(kind, 0) + 1
+    found.kinds.update(kinds)
     if not kinds:
         found.unknown.append(file.name)
 
@@ -151,7 +151,7 @@ def _session(file: File, line: bytes, number: int, stream: BinaryIO, found: Read
             kind = next((kind for kind in (claude_code, codex) if kind.is_line(value)), None)
             if kind is not None:
                 session = kind.Session()
-                found.kinds[kind.PROGRAM] = found.kinds.get(kind.PROGRAM, 0) + 1
+                found.kinds[kind.PROGRAM] += 1
                 for earlier in waiting:
                     take(*earlier)
             elif number > LOOKED_AT_LINES or looked_at > LOOKED_AT_BYTES:

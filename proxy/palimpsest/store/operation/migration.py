@@ -73,11 +73,11 @@ async def _begin(source: Engine, target: Engine, tables: Sequence[Table]) -> Non
 
 
 async def _copy(source: Engine, target: Engine, table: Table, report: Report) -> None:
-    newest_first = _joined([f"{column} DESC" for column in table.key])
-    there = await target.read(f"SELECT {_joined(table.key)} FROM {table.name} ORDER BY {newest_first} LIMIT 1")
+    key, newest_first = ", ".join(table.key), ", ".join(f"{column} DESC" for column in table.key)
+    there = await target.read(f"SELECT {key} FROM {table.name} ORDER BY {newest_first} LIMIT 1")
     last: Row | None = there[0] if there else None
     marks = ", ".join("?" * len(table.columns))
-    insert = f"INSERT INTO {table.name}({_joined(table.columns)}) VALUES ({marks})"
+    insert = f"INSERT INTO {table.name}({', '.join(table.columns)}) VALUES ({marks})"
     done = (await target.read(f"SELECT count(*) FROM {table.name}"))[0][0]
     report(table.name, done)
     while rows := await source.ask(partial(_page, table=table, last=last)):
@@ -89,8 +89,9 @@ async def _copy(source: Engine, target: Engine, table: Table, report: Report) ->
 
 def _page(ask: Ask, table: Table, last: Row | None) -> list[Row]:
     """The next rows behind a key; None: from the first."""
-    behind = f" WHERE ({_joined(table.key)}) > ({', '.join('?' * len(table.key))})" if last is not None else ""
-    statement = f"SELECT {_joined(table.columns)} FROM {table.name}{behind} ORDER BY {_joined(table.key)} LIMIT {ROWS}"
+    columns, key = ", ".join(table.columns), ", ".join(table.key)
+    behind = f" WHERE ({key}) > ({', '.join('?' * len(table.key))})" if last is not None else ""
+    statement = f"SELECT {columns} FROM {table.name}{behind} ORDER BY {key} LIMIT {ROWS}"
     return ask(statement, last or ())
 
 
@@ -123,7 +124,3 @@ def _bytes_of(row: Row) -> Iterator[bytes]:
 
 def _key(table: Table, row: Row) -> Row:
     return tuple(row[table.columns.index(column)] for column in table.key)
-
-
-def _joined(columns: Sequence[str]) -> str:
-    return ", ".join(columns)
