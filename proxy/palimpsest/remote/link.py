@@ -15,6 +15,7 @@ from palimpsest.remote.courier import Away, Denied, Unacceptable
 from palimpsest.settings.load import SERVER_KEY_ENV, server_key
 from palimpsest.settings.policy import Policy, ServerPolicy, UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough
+from palimpsest.wire.json_body import object_in
 
 PATH = "/memory/v1/link"
 CONNECT_SECONDS = 1.0  # a handshake across a continent takes less; the first request waits so long for a dead box
@@ -98,8 +99,5 @@ def tenant_at(policy: Policy, environment: Mapping[str, str]) -> str:
 
 def _words(said: bytes) -> str:
     """Why it refused, where it says so in the shape of our errors."""
-    try:
-        problem = orjson.loads(said)["error"]
-        return str(problem["message"] if isinstance(problem, dict) else problem)
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return ""
+    problem = object_in(said).get("error", "")
+    return str(problem.get("message", "") if isinstance(problem, dict) else problem)

@@ -10,7 +10,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from typing import Any
 
 import orjson
 import structlog
@@ -20,6 +19,7 @@ from palimpsest.domain.errors import UpstreamUnreachable
 from palimpsest.domain.ports import UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.routing import choose, serving
+from palimpsest.wire.json_body import object_in
 
 TIMEOUT_SECONDS = 10.0  # a picker of models waits for this list, and one slow upstream must not keep the others' away
 OK = 200
@@ -94,11 +94,7 @@ async def _models_of(
 
 def _entries(body: bytes) -> list[Json] | None:
     """The entries of a list in either API's format; None: it is not a list."""
-    try:
-        listing = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    data: Any = listing.get("data") if isinstance(listing, dict) else None
+    data = object_in(body).get("data")
     if not isinstance(data, list):
         return None
     return [_entry(one) for one in data if isinstance(one, dict) and isinstance(one.get("id"), str)]

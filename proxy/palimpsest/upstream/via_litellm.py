@@ -40,6 +40,7 @@ from palimpsest.wire.encoding import decoded
 from palimpsest.wire.json_body import read_object
 from palimpsest.wire.refusal import Refusal, refusal_of
 from palimpsest.wire.responses import is_trigger
+from palimpsest.wire.values import changed
 
 HELD = ("previous_response_id", "conversation")  # fields of Responses that stand for what is not sent
 BODY_BYTES = 256 * 1024 * 1024  # of a compressed request, once it is not
@@ -229,7 +230,11 @@ async def _read(body: bytes, headers: RawHeaders) -> Json:
 
 def router(litellm: Any, upstream: UpstreamPolicy, environment: Mapping[str, str]) -> Any:
     """A router of LiteLLM's for one model and its fallbacks, with what the settings name of the environment."""
-    settings = _resolved(upstream.settings, environment)
+
+    def resolved(text: str, _name: str, _owner: Json) -> str:
+        return environment[text.removeprefix(ENVIRON)] if text.startswith(ENVIRON) else text
+
+    settings = changed(upstream.settings, resolved, on_name=lambda name: name)
     routing = {"num_retries": 0} | {name: settings.pop(name) for name in OF_THE_ROUTER if name in settings}
     fallbacks = [{"model": one} if isinstance(one, str) else one for one in settings.pop("fallbacks", ())]
     access = {"api_key": environment.get(upstream.key_env, ""), "api_base": upstream.url}
@@ -241,17 +246,6 @@ def router(litellm: Any, upstream: UpstreamPolicy, environment: Mapping[str, str
         disable_cooldowns=True,
         **routing,
     )
-
-
-def _resolved(value: Any, environment: Mapping[str, str]) -> Any:
-    """A copy of the settings with every environment variable replaced by its value."""
-    if isinstance(value, dict):
-        return {name: _resolved(inner, environment) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_resolved(inner, environment) for inner in value]
-    if isinstance(value, str) and value.startswith(ENVIRON):
-        return environment[value.removeprefix(ENVIRON)]
-    return value
 
 
 def filled(upstream: UpstreamPolicy, model: Any) -> str:

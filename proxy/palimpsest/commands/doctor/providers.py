@@ -30,6 +30,7 @@ from palimpsest.memory.tokens.windows import TABLE_FILE, Windows
 from palimpsest.settings.policy import Policy, UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough
 from palimpsest.upstream.routing import choose
+from palimpsest.wire.json_body import object_in
 from palimpsest.wire.model_list import windows_in
 
 LIST_PATH = "/v1/models"
@@ -110,7 +111,7 @@ def _guessed_windows(policy: Policy, upstream: UpstreamPolicy, answer: ModelList
     """A warning where old messages are to be left out of what is too long for a model whose window nobody stated."""
     if policy.overflow != "trim" or not answer.models:
         return []
-    listed = [one.get("id") for one in orjson.loads(answer.body)["data"] if isinstance(one, dict)]
+    listed = [one.get("id") for one in object_in(answer.body)["data"] if isinstance(one, dict)]
     known = Windows(policy.pressure.model_copy(update={"default_window_tokens": 0}), time)
     named = windows_in(answer.body)
     guessed = [model for model in listed if isinstance(model, str) and model not in named and not known.of("", model)]
@@ -175,11 +176,7 @@ async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeader
 
 def _models(body: bytes) -> int | None:
     """How many models a list has; None: it is no list."""
-    try:
-        listing: Any = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    listed = listing.get("data") if isinstance(listing, dict) else None
+    listed = object_in(body).get("data")
     return len(listed) if isinstance(listed, list) else None
 
 

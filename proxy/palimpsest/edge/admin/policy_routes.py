@@ -19,6 +19,7 @@ from palimpsest.edge.replies import json_reply
 from palimpsest.memory.operation.policy_reload import Reload
 from palimpsest.memory.operation.switch_service import SwitchService
 from palimpsest.settings.policy import ENVIRON, Policy
+from palimpsest.wire.values import changed
 
 WITHHELD = "[withheld]"
 UNUSABLE = 422  # the request is right, and what the file says is not
@@ -94,16 +95,10 @@ class PolicyRoutes(Routes):
 def _without_secrets(policy: Policy) -> dict[str, Any]:
     settings = policy.model_dump(mode="json")
     for upstream in settings["upstreams"]:
-        upstream["settings"] = _without_words(upstream["settings"])
+        upstream["settings"] = changed(
+            upstream["settings"], lambda text, _name, _owner: text if text.startswith(ENVIRON) else WITHHELD
+        )
     return settings
-
-
-def _without_words(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_words(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_words(inner) for inner in value]
-    return WITHHELD if isinstance(value, str) and not value.startswith(ENVIRON) else value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from palimpsest.core.redaction.redaction import redact
 from palimpsest.domain import Json, frozen
 from palimpsest.domain.ports import Prompt
 from palimpsest.wire.frame import escaped
+from palimpsest.wire.message import objects, text_of
 
 OPEN, CLOSE = "<material>", "</material>"
 _TAG = re.compile(r"<(?=\W{0,8}material)", re.IGNORECASE)
@@ -188,9 +189,7 @@ def _fault(found: Any, schema: Json) -> str:
 
 def _text(content: Any) -> str:
     """The text of a message, which may come in parts."""
-    if isinstance(content, list):
-        return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
-    return content if isinstance(content, str) else ""
+    return text_of(content) or "".join(text_of(part.get("text")) for part in objects(content))
 
 
 def _count(usage: Any, name: str) -> int | None:
