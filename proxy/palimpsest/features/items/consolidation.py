@@ -196,7 +196,7 @@ class Consolidator:
             verdicts: list[Verdict] = []
             open_queues: dict[int, dict[int, float]] = {}  # that rules do not judge, by row
             for row, queue in zip(range(start, stop), near, strict=True):
-                at = {following: likeness for following, likeness in queue}
+                at = dict(queue)
                 if row in slots:
                     at.setdefault(slots[row], SLOT_LIKENESS)
                 left = {
@@ -244,9 +244,8 @@ class Consolidator:
         def uses_of_user(ask: Ask) -> tuple[Group | None, list[Use]]:
             theirs = [group for group in groups(ask) if (group.tenant, group.user) == (tenant, user)]
             found = [item for group in theirs for item in items_of(ask, group)]
-            return (theirs[0] if theirs else None), [
-                Use(item.id, item.said_at, item.used_at, item.uses) for item in found
-            ]
+            used = [Use(item.id, item.said_at, item.used_at, item.uses) for item in found]
+            return (theirs[0] if theirs else None), used
 
         group, uses = await self._database.ask(uses_of_user)
         if group is None:
@@ -269,11 +268,8 @@ class Consolidator:
         """Unit vectors of items, (n, d): by the model, or made of their words where there is none."""
         if not self._embedder.ready:
             return np.array([word_vector(entry) for entry in entries])
-        known = dict(
-            await self._database.ask(
-                partial(vectors_of_items, items=[item.id for item in items], model=self._embedder.name)
-            )
-        )
+        look = partial(vectors_of_items, items=[item.id for item in items], model=self._embedder.name)
+        known = dict(await self._database.ask(look))
         lacking = [item for item in items if item.id not in known]
         for start in range(0, len(lacking), ASKED_ITEMS):
             some = lacking[start : start + ASKED_ITEMS]

@@ -200,13 +200,7 @@ class PageApplication:
         response = RedirectResponse(_own_page(back), 303)
         is_secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
         response.set_cookie(
-            COOKIE,
-            session,
-            max_age=SESSION_SECONDS,
-            path=ROOT,
-            httponly=True,
-            samesite="strict",
-            secure=is_secure,
+            COOKIE, session, max_age=SESSION_SECONDS, path=ROOT, httponly=True, samesite="strict", secure=is_secure
         )
         return response
 

@@ -215,11 +215,8 @@ class Importing:
         history = [one for one in new if not one.message.is_instruction]
         instructions = [one.fingerprint for one in new if one.message.is_instruction]
         messages, prints = [one.message for one in history], [one.fingerprint for one in history]
-        user, scope, model = (
-            self._stored_name(source.user),
-            self._stored_name(source.scope),
-            storable(self._stored_name(source.model)),
-        )
+        user, scope, model = map(self._stored_name, (source.user, source.scope, source.model))
+        model = storable(model)
         speaker = Speaker(source.tenant, user, scope, client_ids=source.client_ids)
         is_side = source.role is Role.SIDE
         turn = Turn(
