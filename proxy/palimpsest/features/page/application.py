@@ -87,13 +87,13 @@ class PageApplication:
         return Router(
             [
                 Route(ROOT, lambda _request: RedirectResponse(f"{ROOT}/", 308)),
-                Route(f"{ROOT}/sign-in", self._read_by(self._sign_in), methods=["GET", "POST"]),
-                Route(f"{ROOT}/sign-out", self._read_by(self._sign_out), methods=["POST"]),
+                Route(f"{ROOT}/sign-in", self._read_by(self._sign_in, takes_form=True), methods=["GET", "POST"]),
+                Route(f"{ROOT}/sign-out", self._read_by(self._sign_out, takes_form=True), methods=["POST"]),
                 Route(f"{ROOT}/live", self._read_by(self._live)),
-                Route(f"{ROOT}/forget", self._read_by(self._forget), methods=["POST"]),
+                Route(f"{ROOT}/forget", self._read_by(self._forget, takes_form=True), methods=["POST"]),
                 *(
-                    Route(ROOT + action.path, self._read_by(partial(self._act, action)), methods=["POST"])
-                    for action in ACTIONS
+                    Route(ROOT + one.path, self._read_by(partial(self._act, one), takes_form=True), methods=["POST"])
+                    for one in ACTIONS
                 ),
                 *(Route(ROOT + view.path, self._read_by(partial(self._view, view))) for view in VIEWS),
                 Route(f"{ROOT}/static/{{path:path}}", _Static()),
@@ -102,12 +102,17 @@ class PageApplication:
             default=self._unknown,
         )
 
-    def _read_by(self, respond: Callable[[Reader], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """An endpoint that knows its reader; who that is may be for the store to say."""
+    def _read_by(
+        self, respond: Callable[[Reader], Awaitable[Response]], takes_form: bool = False
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint that knows its reader; who that is may be for the store to say. A form must be one of ours."""
 
         async def answer(request: Request) -> Response:
             try:
-                return await respond(Reader(request, await self._sessions.caller(request.cookies.get(COOKIE, ""))))
+                reader = Reader(request, await self._sessions.caller(request.cookies.get(COOKIE, "")))
+                if takes_form and request.method == "POST" and not _is_own_form(request):
+                    return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
+                return await respond(reader)
             except MemoryFault as fault:
                 log.warning("a session of the page could not be looked up, or ended", exc_info=fault)
                 return self._render(Reader(request, None), "message.html", {"text": SILENT_STORE}, fault.http_status)
@@ -161,8 +166,6 @@ class PageApplication:
 
     async def _forget(self, reader: Reader) -> Response:
         """A preview first; only what was previewed and confirmed is erased."""
-        if not _is_own_form(reader.request):
-            return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
         form = await _form(reader.request)
         given: dict[str, Any] = {name: text for name in FORGET_FIELDS if (text := form.get(name, "").strip())}
         is_confirmed = form.get("confirmed") == "yes"
@@ -174,8 +177,6 @@ class PageApplication:
 
     async def _act(self, action: Action, reader: Reader) -> Response:
         request = reader.request
-        if not _is_own_form(request):
-            return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
         form = await _form(request)
         back = ROOT + action.then if action.then else _own_page(form.get("back", ""))
         if action.question and form.get("confirmed") != "yes":
@@ -190,8 +191,6 @@ class PageApplication:
         request = reader.request
         if request.method == "GET":
             return self._render(reader, "sign_in.html", {"text": SIGN_IN, "back": ""})
-        if not _is_own_form(request):
-            return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
         form = await _form(request)
         back = form.get("back", "")
         session = self._sessions.begin(form.get("secret", "").strip())
@@ -205,8 +204,6 @@ class PageApplication:
         return response
 
     async def _sign_out(self, reader: Reader) -> Response:
-        if not _is_own_form(reader.request):
-            return self._render(reader, "message.html", {"text": FOREIGN_FORM}, 403)
         everywhere = (await _form(reader.request)).get("everywhere") == "yes"
         await self._sessions.end(reader.request.cookies.get(COOKIE, ""), everywhere=everywhere)
         response = RedirectResponse(f"{ROOT}/sign-in", 303)
