@@ -191,11 +191,10 @@ async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[tuple[str, as
         log=LogPolicy(level="error"),
     )
     logs.configure(policy.log)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            create_app(policy), http="palimpsest.edge.http:Connection", log_config=None, access_log=False, ws="none"
-        )
+    config = uvicorn.Config(
+        create_app(policy), http="palimpsest.edge.http:Connection", log_config=None, access_log=False, ws="none"
     )
+    server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:  # whoever connects before uvicorn is up waits here
         serving = asyncio.create_task(server.serve([listening]))
         try:

@@ -159,15 +159,13 @@ def _rebuilds(rows: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
     counted = sum(row["cache_told"] for row in rows)
     lines: list[RenderableType] = [table]
     if unknown:
-        lines.append(
-            Text(
-                f"\n{unknown:,} of {requests:,} requests: unknown, as their answers, or those before, do not say what "
-                "came from the cache (a stream of Chat Completions says so only where the client sets "
-                "stream_options.include_usage)"
-            )
+        text = (
+            f"\n{unknown:,} of {requests:,} requests: unknown, as their answers, or those before, do not say what "
+            "came from the cache (a stream of Chat Completions says so only where the client sets "
+            "stream_options.include_usage)"
         )
+        lines.append(Text(text))
     if 0 < counted < requests:
-        lines.append(
-            Text(f"\nprompts, from cache, written to it: of those that were counted, {counted:,} with a cache")
-        )
+        text = f"\nprompts, from cache, written to it: of those that were counted, {counted:,} with a cache"
+        lines.append(Text(text))
     return lines

@@ -39,11 +39,8 @@ def _disable(given: argparse.Namespace) -> int:
     out = terminal.console()
     out.print(terminal.safe(f"memory is off for {given.tenant or 'everybody'}; on again: {again}"))
     if not is_known:
-        out.print(
-            terminal.safe(
-                f"no tenant {given.tenant} is stored: this has an effect only once one of this name sends a request"
-            )
-        )
+        later = "this has an effect only once one of this name sends a request"
+        out.print(terminal.safe(f"no tenant {given.tenant} is stored: {later}"))
     return DONE
 
 

@@ -235,15 +235,14 @@ def search_results(recalled: Recalled, behind: Recalled | None = None) -> Iterab
     """The results of a search, best first; `behind`: results that a request would not have received."""
     hidden = behind.candidates if behind else ()
     what_follows = f"what follows the first {len(recalled.candidates)}" if recalled.candidates else "what follows"
-    yield fields(
-        [
-            ("gate", f"{'open' if recalled.admitted else 'shut'}: {required(recalled.reason)}"),
-            ("model", "missing: searched by words alone" if recalled.lexical_only else ""),
-            ("index", _behind(recalled)),
-            ("took", f"{recalled.elapsed_ms:.1f} ms"),
-            ("behind it", f"{what_follows}; a request would not have received it" if hidden else ""),
-        ]
-    )
+    rows = [
+        ("gate", f"{'open' if recalled.admitted else 'shut'}: {required(recalled.reason)}"),
+        ("model", "missing: searched by words alone" if recalled.lexical_only else ""),
+        ("index", _behind(recalled)),
+        ("took", f"{recalled.elapsed_ms:.1f} ms"),
+        ("behind it", f"{what_follows}; a request would not have received it" if hidden else ""),
+    ]
+    yield fields(rows)
     if candidates := (*recalled.candidates, *hidden):
         yield _entries(
             (

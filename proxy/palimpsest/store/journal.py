@@ -122,6 +122,7 @@ INNER JOIN turn ON turn.id = link.turn
 INNER JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position >= turn.messages
 INNER JOIN content ON content.id = occurrence.content
 """
+SET_ASIDE = "INSERT INTO quarantine(turn, part, reason, chars, digest, created_at) VALUES (?, ?, ?, ?, ?, ?)"
 TURN = """
 SELECT conversation.public, tenant.name, turn.id, turn.role, turn.event, turn.ending, turn.model, turn.messages,
     turn.prompt_tokens, turn.created_at, turn.explain, conversation.user_id, conversation.scope, conversation.parent,
@@ -297,14 +298,8 @@ class Journal:
 
     async def set_aside(self, what: Sequence[Quarantined]) -> None:
         """Remember what could not be stored. Raises `MemoryFault`: not even that can be written now."""
-        await self._database.write(
-            (
-                (
-                    "INSERT INTO quarantine(turn, part, reason, chars, digest, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-                    [(one.turn_id, one.part, one.reason, one.chars, one.digest, one.created_at) for one in what],
-                ),
-            )
-        )
+        rows = [(one.turn_id, one.part, one.reason, one.chars, one.digest, one.created_at) for one in what]
+        await self._database.write([(SET_ASIDE, rows)])
 
     async def check(self) -> None:
         """

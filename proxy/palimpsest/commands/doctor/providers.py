@@ -61,12 +61,8 @@ async def check_upstreams(policy: Policy, environment: Mapping[str, str], clock:
     asked = [upstream for upstream in policy.upstreams if not upstream.litellm]
     credentials = [_credential(upstream, policy, environment) for upstream in asked]
     async with Passthrough([_plain(upstream) for upstream in asked], environment) as way:
-        each = await asyncio.gather(
-            *(
-                _examined(way, upstream, policy, *credential)
-                for upstream, credential in zip(asked, credentials, strict=True)
-            )
-        )
+        pairs = zip(asked, credentials, strict=True)
+        each = await asyncio.gather(*(_examined(way, upstream, policy, *shown) for upstream, shown in pairs))
         now = clock()
     findings = [one for found, _ in each for one in found]
     findings += [_litellm(u, environment) for u in policy.upstreams if u.litellm]

@@ -114,15 +114,8 @@ def _operation(operation: Operation[Any], asked: dict[str, Any], replies: dict[i
                 described["default"] = declared["default"]
         elif described.get("type") == "string" and "pattern" not in described:
             described["pattern"] = NOT_BLANK
-        parameters.append(
-            {
-                "name": name,
-                "in": "path" if in_path else "query",
-                "required": in_path or name in required,
-                "description": declared.get("description", ""),
-                "schema": described,
-            }
-        )
+        place = {"name": name, "in": "path" if in_path else "query", "required": in_path or name in required}
+        parameters.append(place | {"description": declared.get("description", ""), "schema": described})
     entry: dict[str, Any] = {"summary": operation.summary, "operationId": _id(operation), "parameters": parameters}
     if operation.body == JSON and body:
         needed = [name for name in body if name in required]

@@ -132,12 +132,8 @@ class Prober:
         """A prober of an archive, with what assists recall for requests."""
 
         def recall(tables: PassageTables) -> Retriever:
-            return assist(
-                Recall(
-                    *(archive.database, tables, ProbeEmbedder(model), NoCounts(), archive.clock),
-                    chosen=lambda: archive.current().recall,
-                )
-            )
+            parts = archive.database, tables, ProbeEmbedder(model), NoCounts(), archive.clock
+            return assist(Recall(*parts, chosen=lambda: archive.current().recall))
 
         return cls(archive.database, archive.tables, recall, archive.current, archive.clock, chance)
 

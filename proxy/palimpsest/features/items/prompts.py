@@ -112,13 +112,8 @@ def questions_prompt(segment: Sequence[SourceMessage]) -> Prompt:
 
 def evidence_prompt(questions: Sequence[str], segment: Sequence[SourceMessage]) -> Prompt:
     asked = "\n".join(f"{number}. {' '.join(question.split())}" for number, question in enumerate(questions, 1))
-    return Prompt(
-        "evidence",
-        EVIDENCE,
-        f"Questions:\n{asked}\n\nMessages:\n{numbered_transcript(segment)}",
-        EVIDENCE_SCHEMA,
-        EVIDENCE_TOKENS,
-    )
+    material = f"Questions:\n{asked}\n\nMessages:\n{numbered_transcript(segment)}"
+    return Prompt("evidence", EVIDENCE, material, EVIDENCE_SCHEMA, EVIDENCE_TOKENS)
 
 
 def read_evidence(answer: Json, questions: Sequence[str], segment: Sequence[SourceMessage]) -> list[Claim]:

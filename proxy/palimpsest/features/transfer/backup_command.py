@@ -50,10 +50,7 @@ def _backup(given: argparse.Namespace) -> int:
     refuse_server(policy, "backup")
     with terminal.console(is_aside=True).status("copying") as status:
         manifest = back_up(
-            policy.data,
-            given.file,
-            os.environ,
-            time.time,
+            *(policy.data, given.file, os.environ, time.time),
             lambda share: status.update(f"copying: {share:.0%}"),
             with_secret=not given.without_secret,
         )
@@ -73,10 +70,7 @@ def _restore(given: argparse.Namespace) -> int:
     refuse_server(policy, "restore")
     done = asyncio.run(
         restore(
-            given.file,
-            policy.data,
-            os.environ,
-            time.time,
+            *(given.file, policy.data, os.environ, time.time),
             is_forced=given.force,
             erasures_of=given.erasures,
             ignores_erasures=given.ignore_erasures,

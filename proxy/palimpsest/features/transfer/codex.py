@@ -65,19 +65,9 @@ class Session:
         self._end_answer()
         if not self._id:
             return []
-        named = f"{PROGRAM}:{self._id}"
-        return [
-            Tree(
-                PROGRAM,
-                self._id,
-                self._nodes,
-                self._place,
-                self._began_at,
-                Role.SUBAGENT if self._parent else Role.MAIN,
-                (named,),
-                f"{PROGRAM}:{self._parent}" if self._parent else "",
-            )
-        ]
+        role = Role.SUBAGENT if self._parent else Role.MAIN
+        named, serves = f"{PROGRAM}:{self._id}", f"{PROGRAM}:{self._parent}" if self._parent else ""
+        return [Tree(PROGRAM, self._id, self._nodes, self._place, self._began_at, role, (named,), serves)]
 
     def _take(self, kind: Any, payload: Json, at: float) -> None:
         """Take in a line by its kind: session, model, item, compaction, or turns that are taken back."""

@@ -197,15 +197,11 @@ def repair_heads(transaction: Transaction) -> None:
         stored = orjson.loads(state or "{}")
         rebuilt = {"role": role, "event": event, "compactions": 0, "tokens": tokens or 0, "shape": Shape(model=model)}
         rebuilt |= stored | {"request_length": len(listed) - answers}
+        head = turn, tenant, conversation, orjson.dumps(rebuilt).decode(), lost or b""
         transaction.write("DELETE FROM head WHERE turn = ?", [(turn,)])
         transaction.write(
             "INSERT INTO head(turn, tenant, conversation, replaces, state, lost, listing) VALUES (?, ?, ?, 0, ?, ?, ?)",
-            [
-                (
-                    *(turn, tenant, conversation, orjson.dumps(rebuilt).decode(), lost or b""),
-                    to_listing(one[:4] for one in listed),
-                )
-            ],
+            [(*head, to_listing(one[:4] for one in listed))],
         )
         remove_unused_listings(transaction, [(tenant, conversation)])
 

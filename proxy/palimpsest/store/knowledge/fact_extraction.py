@@ -192,6 +192,10 @@ def save(
     return len(rows)
 
 
+def statement_of(source: Source, one: FactProposal) -> Statement:
+    return Statement(source.full, one.subject, one.slot, one.value, one.is_single)
+
+
 def _last_extracted(transaction: Transaction) -> int:
     """The id of the last message whose facts are extracted."""
     return next((int(row[0]) for row in transaction.read("SELECT next FROM task WHERE name = ?", (EXTRACTION,))), 0)
@@ -212,8 +216,7 @@ def _fact_rows(
 ) -> list[Row]:
     rows: dict[str, Row] = {}
     for one in proposals:
-        statement = Statement(source.full, one.subject, one.slot, one.value, one.is_single)
-        forbidding = marks(key, source.public, source.user, source.scope, statement)
+        forbidding = marks(key, source.public, source.user, source.scope, statement_of(source, one))
         if transaction.read(
             "SELECT 1 FROM fact_forgotten WHERE mark IN (SELECT value FROM numbers(?)) LIMIT 1", (ids(forbidding),)
         ):

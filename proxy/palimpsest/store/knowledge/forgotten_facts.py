@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from palimpsest.core.facts.extraction import proposals
-from palimpsest.core.facts.marks import Statement, marks, marks_left
+from palimpsest.core.facts.marks import marks, marks_left
 from palimpsest.domain import FactProposal
 from palimpsest.domain.portable_turn import ForgottenFact
 from palimpsest.store.engine import Ask, Transaction, ids
 from palimpsest.store.families.facts import remove_facts
 from palimpsest.store.families.family import Erased
 from palimpsest.store.knowledge.added_facts import KeyOf, erase_blocks_with, leave_marks
-from palimpsest.store.knowledge.fact_extraction import LAST, SOURCES, Source
+from palimpsest.store.knowledge.fact_extraction import LAST, SOURCES, Source, statement_of
 from palimpsest.store.turns.transcript import Selection
 
 BATCH_MESSAGES = 200  # of which the facts are extracted at a time, some 50 ms of a reader
@@ -54,7 +54,7 @@ def forgotten(ask: Ask, selection: Selection, after: int, key_of: KeyOf) -> tupl
 def _forgotten_in(ask: Ask, source: Source, key_of: KeyOf) -> Iterator[ForgottenFact]:
     key = key_of(source.tenant_name)
     for part, one in _parts(source):
-        forbidding = marks(key, source.public, source.user, source.scope, _statement(source, one))
+        forbidding = marks(key, source.public, source.user, source.scope, statement_of(source, one))
         there = {
             mark
             for (mark,) in ask(
@@ -84,7 +84,7 @@ def forget_again(transaction: Transaction, facts: Sequence[ForgottenFact], key_o
                 if part != fact.part or one.stop <= fact.start or fact.stop <= one.start:
                     continue
                 count += 1
-                statement = _statement(source, one)
+                statement = statement_of(source, one)
                 left = marks_left(key, source.public, source.user, source.scope, statement, fact.is_shared)
                 leave_marks(transaction, left, now)
                 stated = (source.occurrence, one.subject, one.slot, one.is_single, one.value)
@@ -103,7 +103,3 @@ def _parts(source: Source) -> Iterator[tuple[int, FactProposal]]:
     for one in proposals(source.text, source.role):
         at, part = (at, part + 1) if one.start == at else (one.start, 0)
         yield part, one
-
-
-def _statement(source: Source, one: FactProposal) -> Statement:
-    return Statement(source.full, one.subject, one.slot, one.value, one.is_single)

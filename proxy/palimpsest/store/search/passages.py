@@ -121,12 +121,8 @@ def changes_after(ask: Ask, number: int) -> list[Row]:
 def are_any_in(ask: Ask, scope: Scope, memories: Collection[int]) -> bool:
     """Whether any of these passages belongs to a scope."""
     condition, args = scope.condition
-    return bool(
-        ask(
-            f"SELECT 1 FROM numbers(?) AS asked INNER JOIN memory ON memory.id = asked.value WHERE {condition} LIMIT 1",
-            (ids(memories), *args),
-        )
-    )
+    asked = "SELECT 1 FROM numbers(?) AS asked INNER JOIN memory ON memory.id = asked.value"
+    return bool(ask(f"{asked} WHERE {condition} LIMIT 1", (ids(memories), *args)))
 
 
 def passages_of(ask: Ask, tenant: int, conversation: int) -> list[Row]:
