@@ -102,7 +102,6 @@ def report(rows: Sequence[Mapping[str, Any]], by: CostGrouping) -> RenderableTyp
 
 
 def _table(rows: Sequence[Mapping[str, Any]], by: CostGrouping) -> Table:
-    """What requests cost, as a table with a row for each value of `by`."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column(by.value, no_wrap=True)
     names = ("requests", "clients sent", "we added", "of it repeated", "prompts", "from cache", "written to it")

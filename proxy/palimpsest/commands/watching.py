@@ -78,7 +78,6 @@ def view(address: str, result: Figures | str) -> RenderableType:
 
 
 def _rows(now: Figures) -> Iterable[tuple[str, str]]:
-    """Live figures as names and values in words."""
     yield "over", f"{now.seconds:g} s"
     yield "requests", f"{now.requests_per_second:g} a second" + _share_text(now.failed_share, "failed")
     yield "blocks", _share_text(now.block_share, "of requests got one", "") or "none asked for"

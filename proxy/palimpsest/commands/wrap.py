@@ -189,7 +189,6 @@ def has_subscription_login(table: Json, name: str, environment: Mapping[str, str
 
 
 def _login(client: Json, environment: Mapping[str, str]) -> Path | None:
-    """The file with the command's login, if there is one."""
     return next((path for login in client["logins"] if (path := _path(login, environment)).is_file()), None)
 
 

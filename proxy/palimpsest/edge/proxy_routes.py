@@ -308,7 +308,6 @@ async def _compact(
 
 
 def _own_answer(content_type: str, body: bytes) -> UpstreamAnswer:
-    """An answer of the proxy in the provider's place."""
     from palimpsest.upstream.listing import StaticAnswer  # late: few requests get one
 
     return StaticAnswer(200, body, [(b"content-type", content_type.encode())])

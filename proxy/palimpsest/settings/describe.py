@@ -119,7 +119,6 @@ def _model_at(location: Location) -> type[BaseModel] | None:
 
 
 def _described(annotation: Any, limits: Sequence[Any]) -> str:
-    """A type and its limits in words."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _described(arguments[0], [limit for field in arguments[1:] for limit in field.metadata])

@@ -237,7 +237,6 @@ def read_yaml(file: Path) -> Tree:
 
 
 def _parsed(text: str, origin: str) -> Any:
-    """What a YAML text holds."""
     try:
         return yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, ValueError) as cause:  # a day that no month has, a number of 5,000 digits

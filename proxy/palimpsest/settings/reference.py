@@ -175,7 +175,6 @@ def _is_list(field: FieldInfo) -> bool:
 
 
 def _table(section: type[BaseModel], names: Iterable[str]) -> str:
-    """Settings of a section as a Markdown table."""
     lines = ["| setting | default | allowed | meaning |\n", "|---|---|---|---|\n"]
     for name in names:
         field = section.model_fields[name]

@@ -74,7 +74,6 @@ class ModelList:
 async def _models_of(
     ask: Ask, upstream: UpstreamPolicy, headers: RawHeaders
 ) -> list[Json] | StaticAnswer | UpstreamUnreachable:
-    """The entries of one upstream, or its failure."""
     if upstream.litellm:
         return []
     try:

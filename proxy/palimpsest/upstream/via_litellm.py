@@ -191,7 +191,6 @@ class ViaLitellm:
         return await bridge.ask(self._routers[upstream.name], self._supported(asked))
 
     def _supported(self, asked: Json) -> Json:
-        """The parameters without those that the provider does not support."""
         supported = self._litellm.get_supported_openai_params(asked["model"]) or ()
         return {name: value for name, value in asked.items() if name not in HINTS or name in supported}
 

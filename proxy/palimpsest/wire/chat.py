@@ -67,7 +67,6 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
 
 
 def _tool_names(raw: Json) -> Iterator[str]:
-    """The names of all tools and functions of a request."""
     for tool in objects(raw.get("tools")):
         definition = tool.get("function", tool.get("custom"))
         if isinstance(definition, dict) and isinstance(name := definition.get("name"), str):

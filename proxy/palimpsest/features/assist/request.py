@@ -188,7 +188,6 @@ def _fault(found: Any, schema: Json) -> str:
 
 
 def _text(content: Any) -> str:
-    """The text of a message, which may come in parts."""
     return text_of(content) or "".join(text_of(part.get("text")) for part in objects(content))
 
 

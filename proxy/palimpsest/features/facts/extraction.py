@@ -144,7 +144,6 @@ class FactExtraction:
             self._has_begun = True
 
     async def _measure(self) -> None:
-        """Set the gauges of facts and of messages that wait."""
         now = self._clock()
         since = await self._database.ask(store.oldest_waiting_at)
         self._counts.gauge("facts_lag_seconds", max(now - since, 0.0) if since else 0.0)

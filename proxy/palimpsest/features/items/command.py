@@ -115,7 +115,6 @@ def _consolidate(given: argparse.Namespace) -> int:
 
 
 def _list(out: Console, runs: list[Json], as_json: bool) -> None:
-    """Print the runs that changed something."""
     if as_json:
         out.print_json(data={"runs": runs})
         return
