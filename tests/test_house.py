@@ -222,7 +222,8 @@ def sql_in(source: str) -> list[int]:
 def test_sql_stands_in_the_store_only() -> None:
     assert sql_in('"""SELECT a docstring."""\nx = f"SELECT {y} FROM t"\nz = "Select one"\n') == [2]
     files = [file for folder in ("proxy", "scripts") for file in (ROOT / folder).rglob("*.py")]
-    others = {PACKAGE / name for name in OTHER_DATABASES} | {ROOT / "scripts" / "scale.py"}  # it copies rows
+    copying = {ROOT / "scripts" / "scale.py", PACKAGE / "evaluation" / "rows.py"}  # rows, for measurements
+    others = {PACKAGE / name for name in OTHER_DATABASES} | copying
     strays = {
         str(file.relative_to(ROOT)): lines
         for file in files

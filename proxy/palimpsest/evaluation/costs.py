@@ -16,9 +16,9 @@ from palimpsest.domain.ports import Embedder, Vectors
 from palimpsest.evaluation import palimpsest
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage
 from palimpsest.evaluation.palimpsest import TENANT, Store
+from palimpsest.evaluation.rows import vectors_of_tenant
 from palimpsest.settings.embedding_models import DEFAULT
 from palimpsest.store.engine import Ask
-from palimpsest.store.search.passages import vectors_of_tenant
 from palimpsest.store.search.scope import scope_of
 
 REPEATS = 20  # of each measurement; the median is told

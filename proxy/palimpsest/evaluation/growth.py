@@ -26,16 +26,11 @@ from palimpsest.evaluation import palimpsest
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.palimpsest import Store
 from palimpsest.evaluation.report import progress
+from palimpsest.evaluation.rows import copy_rows, id_offset, multiply_term_counts, passages_without_vector
 from palimpsest.evaluation.vectors import CachedEmbedder
 from palimpsest.memory.embedding.model import cache_folder
 from palimpsest.settings.policy import ModelPolicy
 from palimpsest.store import version
-from palimpsest.store.engine.sqlite.repetition import (
-    copy_rows,
-    id_offset,
-    multiply_term_counts,
-    passages_without_vector,
-)
 from palimpsest.store.search.derived import Derived
 from palimpsest.store.turns.stats import count
 

@@ -71,16 +71,6 @@ def passages_after(ask: Ask, scope: Scope, last_id: int, limit: int, model: str 
     return sorted(rows, key=itemgetter(0))
 
 
-def vectors_of_tenant(ask: Ask, tenant: int) -> list[bytes]:
-    """Every vector, of any model, in the order of the passages."""
-    rows = ask(
-        "SELECT vector.own FROM memory JOIN vector ON vector.memory = memory.id WHERE memory.tenant = ?"
-        " ORDER BY memory.id",
-        (tenant,),
-    )
-    return [own for (own,) in rows]
-
-
 def vectors_of(ask: Ask, tenant: int, memories: Collection[int], model: str, size_bytes: int) -> list[Row]:
     """Rows of id and vector of this model, of those passages of a tenant that have one."""
     return ask(VECTORS, (ids(memories), tenant, model, size_bytes))

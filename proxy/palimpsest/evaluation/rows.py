@@ -1,4 +1,4 @@
-"""Repetition: a store that is made larger by its own rows, for measurements (`palimpsest bench growth`)."""
+"""Rows that only benchmarks ask for: a store made larger by its own (`bench growth`), and all its vectors."""
 
 from __future__ import annotations
 
@@ -45,3 +45,13 @@ def passages_without_vector(ask: Ask, limit: int) -> list[int]:
         "SELECT id FROM memory WHERE id > (SELECT coalesce(max(memory), 0) FROM vector) ORDER BY id LIMIT ?", (limit,)
     )
     return [id for (id,) in rows]
+
+
+def vectors_of_tenant(ask: Ask, tenant: int) -> list[bytes]:
+    """Every vector, of any model, in the order of the passages."""
+    rows = ask(
+        "SELECT vector.own FROM memory JOIN vector ON vector.memory = memory.id WHERE memory.tenant = ?"
+        " ORDER BY memory.id",
+        (tenant,),
+    )
+    return [own for (own,) in rows]
