@@ -110,9 +110,9 @@ def ask(
         connection.close()
 
 
-def ask_json(url: str, path: str, *, body: str = "", secret: str | None = None, seconds: float = LOOK_SECONDS) -> Json:
+def ask_json(url: str, path: str, *, secret: str | None = None, seconds: float = LOOK_SECONDS) -> Json:
     """The JSON object in the answer to `ask`, whatever its status; empty if it is something else than an object."""
-    said = json.loads(ask(url, path, body=body, secret=secret, seconds=seconds)[1])
+    said = json.loads(ask(url, path, secret=secret, seconds=seconds)[1])
     return said if isinstance(said, dict) else {}
 
 
