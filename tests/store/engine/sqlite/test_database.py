@@ -200,7 +200,7 @@ async def test_closing_that_was_cancelled_is_finished_by_the_next(tmp_path: Path
     await database.close()
     for thread in connections() - others:
         await asyncio.to_thread(thread.join, 10)
-    assert connections() == others
+    assert connections() <= others  # one of an earlier test may have ended meanwhile
 
 
 @pytest.mark.parametrize("synchronous", [("NORMAL", 1), ("FULL", 2)])
