@@ -143,6 +143,10 @@ def test_an_order_or_a_question_gives_another_number_where_it_says_in_place_of_w
         ("Add a new name field to the form.", False),
         ("Use a list instead of a set.", False),
         ("Der Port ist jetzt 5433.", True),
+        ("rates gone up. 52/hr now", True),
+        ("J'ai vendu la troisième ruche, il m'en reste deux maintenant.", True),
+        ("Go up to the second floor.", False),
+        ("We sold 40 loaves today.", False),
     ],
 )
 def test_what_says_that_something_is_no_longer_as_it_was_tells_of_a_change(said: str, changes: bool) -> None:

@@ -167,6 +167,20 @@ async def test_with_a_request_that_is_asked_back_comes_its_answer_and_of_a_long_
     assert plain.candidates[0].memory.text == wanted and plain.helps < recalled.helps
 
 
+@pytest.mark.parametrize(
+    ("remark", "comes"), [("no! next time migrate first", True), ("Thanks, that was quick.", False)]
+)
+async def test_with_what_came_of_a_task_comes_how_its_user_corrected_it(
+    recall: Recall, past: Past, remark: str, comes: bool
+) -> None:
+    task, outcome = "deploy the worker to staging", "It runs on stg-2, I migrated afterwards."
+    said = frozenset(await past.say(*TALK, task, outcome, remark, "Good.", *("So.", "Yes.") * 20))
+    await past.index()
+    await past.mark_users()
+    found = texts(await recall.recall(ask("Where in staging does the worker deploy?", said), 10))
+    assert found[:2] == [task, outcome] and (found[2] == remark) is comes
+
+
 async def test_a_question_is_no_outcome_of_a_task_but_a_report_that_also_asks_is(recall: Recall, past: Past) -> None:
     task, asking = "deploy the worker to staging", "The vpn is off. Shall I wait?"
     other, report = "deploy the importer to staging", "The importer runs on stg-2 as v1.4.2. Shall I commit?"

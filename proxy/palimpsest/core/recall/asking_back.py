@@ -1,9 +1,9 @@
 """
 Requests that ask again for what was said.
 
-"What was that recipe?" and "Where did you say we should eat?" share few words with the answer that they mean, and one or
-two with the request that it was an answer to: "the tagline" leads to "write me a tagline for a bakery". "You just said"
-means what is still there to be seen.
+"What was that recipe?" and "Where did you say we should eat?" share few words with the answer that they mean, and one
+or two with the request that it was an answer to: "the tagline" leads to "write me a tagline for a bakery". "You just
+said" means what is still there to be seen.
 """
 
 from __future__ import annotations

@@ -59,9 +59,10 @@ _CHANGE = re.compile(  # not "now write the tests": where the word begins, the n
     r"|instead(?! of)|on leave|change of plan|as of|new (?:time|date|number|address|port|price|account)|not \d[\d.,:]*"
     r"|from (?:now on|next|(?:mon|tues|wednes|thurs|fri|satur|sun)day|march|april|may|june|july"
     r"|(?:jan|feb|aug|sept?|oct|nov|dec)\w*)|(?:is|are|it.s|\w{2,}s) now|now (?:is|are|it.?s|on|at|\d)|pushed to"
-    r"|(?:fine|okay|healed|back) again|nicht mehr|jetzt|ab sofort|verlegt|statt(?:dessen)?|verschoben|abgesagt|geändert"
-    r"|ya no|ahora es|cambi(?:ó|aron|amos)|aplazad[oa]|n.est plus|désormais|est maintenant|reportée?|annulée?"
-    r"|déplacée?)\b"
+    r"|(?:fine|okay|healed|back) again|(?:gone|went) (?:up|down)|\d[\d/.,:]*\w{0,3} now"
+    r"|(?:have|has|\w['\u2019](?:ve|s)) sold (?:the|my|our)|nicht mehr|jetzt|ab sofort|verlegt|statt(?:dessen)?"
+    r"|verschoben|abgesagt|geändert|ya no|ahora es|cambi(?:ó|aron|amos)|aplazad[oa]|n.est plus|désormais|maintenant"
+    r"|(?:ai|avons) vendu|reportée?|annulée?|déplacée?)\b"
 )
 REJECTION = re.compile(  # how a user's message begins that says that what it answers is wrong
     r"(?i)\W*(?:no\b(?!\W+(?:problem|worries|need|thanks?|one|idea|rush|matter|doubt|no)\b)|nope|wrong|incorrect|nein"

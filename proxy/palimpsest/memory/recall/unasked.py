@@ -134,7 +134,7 @@ def _precautions(reader: ScopeReader, query: Query, asked: QueryMatches, eligibl
     is_due &= asked.cosines[warns] >= LEAST_NEAR[query.told is None]
     said = reader.texts_of(nearest_first(warns[is_due], asked)[:MOST_STANDING])
     told = [row for row, text in said.items() if concerns(text, table.vectors[row], needs)]
-    told.sort(key=lambda row: said[row].rstrip().endswith("?"))
+    told.sort(key=lambda row: bool(table.only_asks(np.array([row]))[0]))
     return _fitting(table.lengths, told[:PRECAUTIONS_TOLD], room)
 
 

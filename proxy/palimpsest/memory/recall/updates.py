@@ -16,6 +16,7 @@ from palimpsest.core.recall.ranking import PROBABILITY, Bools, Floats, PassageTa
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.updates import UPDATE
 from palimpsest.core.recall.utterance import language
+from palimpsest.core.work.project_notes import is_note
 from palimpsest.domain import frozen
 from palimpsest.memory.recall.scope_reader import ScopeReader
 
@@ -42,10 +43,10 @@ def with_related(
     """
     A ranking with what was said of the same thing inserted behind each statement, and behind a first answer, equally
     probable: the newest update, and what shares a rare name with it. Behind an answer stands the message in which its
-    user rejected it, behind a brief one what it answers, behind a task what came of it, behind whatever is asked back
-    its answer, and behind all what the user said next. An update comes even if it is one of the `told` rows, of which
-    an earlier block quotes something: without it, the older statement would stand beside the question as what was said
-    last.
+    user rejected it, behind a brief one what it answers, behind a task what came of it and how its user corrected
+    that, behind whatever is asked back its answer, and behind all what the user said next. An update comes even if it
+    is one of the `told` rows, of which an earlier block quotes something: without it, the older statement would stand
+    beside the question as what was said last.
     """
     table = reader.table
     first = best.rows[: updates.STATEMENTS]
@@ -55,7 +56,9 @@ def with_related(
     is_asked_back = asks_back(asked.text)
     replies = {row: _reply(table, row, asked, is_asked_back) for row in first.tolist()}
     replies = {row: at for row, at in replies.items() if at >= 0 and eligible[at]}
-    replied = np.array([*replies.values()], np.int64)
+    remarks = {row: updates.next_said(table, at) for row, at in replies.items() if table.users[row]}
+    remarks = {row: at for row, at in remarks.items() if at >= 0 and eligible[at]}
+    replied = np.array([*replies.values(), *remarks.values()], np.int64)
     read = reader.texts_of(updates.union([*(one.later_rows for one in said.values()), *others.values(), replied]))
     reports = {id for id, _, _, role, *_ in reader.passages_of(replied) if role == "assistant"}
     changes = _changes(table, read)
@@ -69,7 +72,8 @@ def with_related(
             behind[row] = [(at, 0.0), *behind.get(row, ())]
     for row, at in replies.items():  # without it a rejected answer would stand as true, and a task as one to do
         if at in read and (table.ids[at] in reports if table.users[row] else updates.REJECTION.match(read[at])):
-            behind[row] = [(at, 0.0), *behind.get(row, ())]
+            corrected = [(remarks[row], 0.0)] if row in remarks and _corrects(read.get(remarks[row], "")) else []
+            behind[row] = [(at, 0.0), *corrected, *behind.get(row, ())]
     at_end = {row: updates.next_statement(table, row, eligible, asked) for row in said}
     return _with_updates(best, behind, at_end) if any((*behind.values(), *at_end.values())) else best
 
@@ -83,6 +87,12 @@ def _reply(table: PassageTable, row: int, asked: QueryMatches, is_asked_back: bo
         return updates.next_said(table, row)
     outcome = updates.outcome(table, row)
     return updates.answer_to(table, row, asked) if outcome < 0 and is_asked_back else outcome
+
+
+def _corrects(remark: str) -> bool:
+    """Whether what a user says to a report takes it back, or says how it is to be done: "Migrate first next time!"."""
+    is_brief = 0 < len(remark) <= updates.FOLLOWING_CHARS
+    return is_brief and (updates.REJECTION.match(remark) is not None or is_note(remark))
 
 
 def _statements(reader: ScopeReader, rows: Rows, may_update: Bools) -> dict[int, _Statement]:
