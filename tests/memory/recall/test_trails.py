@@ -108,6 +108,15 @@ async def test_what_answers_a_question_may_still_stand_in_the_request(talk: Conv
     assert end_of(trace) == "lost" and "still in the request" in stages(trace)[2].detail
 
 
+async def test_how_probably_memory_helped_is_told_as_the_turn_had_it(talk: Conversation) -> None:
+    turn = await talk.turn()
+    gate = {"admitted": False, "reason": "helps with a probability of 0.12", "helps": 0.12}
+    turn["explain"] = turn["explain"] | {"gate": gate}
+    statement, other = "the metrics exporter listens on port 9417", "Which port has the exporter of metrics?"
+    assert (await talk.trails.follow(statement, turn)).helps == 0.12
+    assert (await talk.trails.follow(other, turn)).helps > 0.38, "that is another question"
+
+
 async def test_what_answers_a_question_was_said_before_the_turn(talk: Conversation) -> None:
     trace = await talk.follow("Which ticket is about the roof?", 3)
     assert not any("PROJ-4711" in held.excerpt for held in trace.held) and not trace.is_later

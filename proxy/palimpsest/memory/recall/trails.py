@@ -181,7 +181,11 @@ class Trails:
         budget = Budget(given["chars"], min(given["passage_chars"], ANSWER_CHARS), demand.least_worth)
         block, cut = pack(recalled.candidates, budget, kind, question)
         least_help = (explain.get("query") or {}).get("least_help", demand.least_help)
-        trace = replace(trace, candidates=len(recalled.candidates), helps=recalled.helps, least_help=least_help)
+        is_the_turns = _is_same(question, explain.get("query", {}).get("text", ""))
+        helps = (
+            explain.get("gate", {}).get("helps", recalled.helps) if is_the_turns else recalled.helps
+        )  # as it was then
+        trace = replace(trace, candidates=len(recalled.candidates), helps=helps, least_help=least_help)
         for at, candidate in enumerate(recalled.candidates, start=1):
             if candidate.memory.occurrence == occurrence:
                 return replace(
