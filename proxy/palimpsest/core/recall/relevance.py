@@ -73,7 +73,8 @@ def relevance(table: PassageTable, asked: QueryMatches, ranked: RankedRows) -> R
     signals = passage_signals(table, asked, ranked)
     odds = _log_odds(signals, tables.passage) + _conversation_odds(table.conversations[ranked.rows] == asked.own)
     more = ASKING_BACK * asks_back(asked.text)
-    passages = 1 / (1 + np.exp(-odds - more))
+    odds[odds.argmax()] += more  # of all of them, and others would come with the one that is meant
+    passages = 1 / (1 + np.exp(-odds))
     help = _log_odds(help_signals(table, asked, signals, passages), tables.help) + more
     helps = float(1 / (1 + np.exp(-help[0])))
     return Relevance(passages * max(helps, LEAST_HELP) ** 0.5, helps)
