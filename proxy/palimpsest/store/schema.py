@@ -22,7 +22,7 @@ CREATE TABLE conversation (
     parent TEXT NOT NULL DEFAULT '',         -- public id of the conversation it serves
     user_id TEXT NOT NULL DEFAULT '',
     scope TEXT NOT NULL DEFAULT '',
-    folder INTEGER NOT NULL DEFAULT 0,       -- keyed hash of the one that its agent works in; 0 none is named
+    folder INTEGER NOT NULL DEFAULT 0,       -- keyed hash of its agent's folder; < 0 of its prompt; 0 of neither
     created_at REAL NOT NULL,
     cleared INTEGER NOT NULL DEFAULT 0,      -- its last occurrence when its user cleared it
     cleared_at REAL NOT NULL DEFAULT 0,      -- Unix seconds

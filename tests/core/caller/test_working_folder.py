@@ -1,7 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.core.caller.working_folder import FIRST_MESSAGES, LOOKED_AT_CHARS, named_folder, working_folder
+from palimpsest.core.caller.working_folder import (
+    FIRST_MESSAGES,
+    LOOKED_AT_CHARS,
+    PROMPT_CHARS,
+    named_folder,
+    working_folder,
+)
 from palimpsest.domain import Message
 
 from tests.growing import exponent, repeated
@@ -126,7 +132,12 @@ def test_an_agent_with_tools_that_names_no_folder_is_known_by_the_words_of_its_p
     assert known == working_folder([later], KEY, has_tools=True) < 0
     assert known != working_folder([said(f"{AGENT} Be brief.")], KEY, has_tools=True)
     assert working_folder([one], KEY) == 0
-    for other in (said("You are a helpful assistant."), said(AGENT, "user")):
+    for one, other in (("Customer #4711", "Customer #9913"), ("May 1st, 9:14 AM", "June 4th 2026, 16:10")):
+        is_same = len({working_folder([said(f"{AGENT} {text}")], KEY, has_tools=True) for text in (one, other)}) == 1
+        assert is_same is (one != "Customer #4711")
+    of_any_project = said(f"{AGENT} Working directory: /workspace")
+    long = said(AGENT * PROMPT_CHARS)
+    for other in (said("You are a helpful assistant."), said(AGENT, "user"), of_any_project, long):
         assert working_folder([other], KEY, has_tools=True) == 0
     in_folder = said(f"{AGENT} Working directory: /srv/shop")
     assert working_folder([in_folder], KEY, has_tools=True) == working_folder([said("cwd: /srv/shop")], KEY)

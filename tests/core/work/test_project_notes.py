@@ -20,7 +20,7 @@ from tests.growing import exponent, repeated
         ("We keep the queue in Redis.", 2),
         ("dont send reminders at night", 0),
         ("the admin page listens on 8090", 1),
-        ("no! next time migrate first", 2),
+        ("the schema first, next time migrate before the deploy", 2),
         ("use the second one then. The database of this box is on port 5439.", 1),
         ("Don't push this one, I want to look first.", 2),
     ],
@@ -38,6 +38,8 @@ def test_what_forbids_comes_first_then_what_is_set_then_what_was_decided_or_chan
         "Write a section about power: what we measured, what changed and why",
         "Look at src/app.py, it seems slow",
         "is it in config/app.yaml?",
+        "`foo bar` is undefined",
+        "see you next time",
         "run the tests",
     ],
 )
@@ -55,19 +57,15 @@ TALK = "The rental revenue of March looks too high to me, find out where the sum
         (f"Thanks. {FIRM}", FIRM),
         (f"{TALK} {FIRM} {TALK}", FIRM),
         (f"{TALK} {TALK} {'We keep it, ' * 20}as it is.", f"{'We keep it, ' * 20}as it is."),
-        (
-            f"{TALK} {TALK} You need `nix run . test` for everything here.",
-            "You need `nix run . test` for everything here.",
-        ),
     ],
-    ids=["short", "long", "one long sentence", "a command with a dot"],
+    ids=["short", "long", "one long sentence"],
 )
 def test_of_a_long_message_the_sentences_are_told_that_are_worth_a_note(text: str, part: str) -> None:
     start, stop = noted_part(text)
     assert text[start:stop] == part
 
 
-@pytest.mark.parametrize("fragment", ["leave ", "keep a ", "--a ", "x/", "then ", "A", ". "])
+@pytest.mark.parametrize("fragment", ["leave ", "keep a ", "--a ", "x/", "then ", "A", ". ", "`a "])
 def test_how_long_a_message_is_read_grows_with_its_length(fragment: str) -> None:
     assert (
         exponent(

@@ -111,3 +111,15 @@ async def test_a_folder_holds_the_main_conversations_of_its_tenant_and_each_keep
     assert await in_folder(past, 8, "c-1", elsewhere=True) == {"c-2", "c-3"}, (
         "nor the conversation itself, whatever it names"
     )
+
+
+async def test_a_folder_that_is_named_goes_before_the_mark_of_a_prompt(past: Past) -> None:
+    await past.say("alpha", conversation="c-1", folder=7)
+    await past.say("beta", conversation="c-2", folder=-5)
+    await past.say("gamma", conversation="c-3", folder=7, scope="shop")
+    assert await in_folder(past, 7) == await in_folder(past, -5, "c-1") == {"c-1"}, "once named, it is that one"
+    assert await in_folder(past, -5) == {"c-2"}
+    assert await in_folder(past, -5, elsewhere=True) == await in_folder(past, 0, "c-2", elsewhere=True) == set()
+    await past.say("later", conversation="c-2", folder=7)
+    await past.say("later still", conversation="c-2", folder=-6)
+    assert await in_folder(past, 7) == {"c-1", "c-2"} and await in_folder(past, -5) == set()

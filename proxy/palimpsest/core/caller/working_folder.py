@@ -5,8 +5,8 @@ Clients write "Working directory: /home/ann/shop", `<cwd>/home/ann/shop</cwd>`, 
 (/home/ann/shop) Files". Conversations in one folder belong to one project, though no header says so. A person writes
 such words too, of an error or of another project: of the user's messages only what clients write there counts.
 
-An agent with tools that names no folder, as of a support desk, is known by what its system prompt says in words. A
-short one ("You are a helpful assistant.") tells nothing.
+An agent with tools that names no folder at all, as of a support desk, is known by its system prompt, dates apart. A
+short one ("You are a helpful assistant.") tells nothing, and a long one is that of a client for any project.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
-from palimpsest.core.archive.chunking import TIMES
 from palimpsest.domain import Message
 
 FIRST_MESSAGES = 4  # Codex sends its instructions, those of the project, and then its environment
 LOOKED_AT_CHARS = 100_000  # of each of them: system prompts have some 60,000 at most
-PROMPT_CHARS = 2_000  # of a system prompt by which an agent is known: its end may hold what changes
-LEAST_LETTERS = 80  # in it: one that is shorter may be of any agent
+LEAST_LETTERS, PROMPT_CHARS = (
+    60,
+    4_000,
+)  # of a system prompt by which an agent is known: those of coding agents are longer
 _NAMED = re.compile(
     r"(?i)<cwd>([^<\n]{1,256})</cwd>"
     r"|\b(?:cwd|(?:work(?:ing|space)|project|repository|current)(?P<root> root)?(?: in the)?(?: work(?:ing|space))?"
@@ -34,7 +35,17 @@ _BY_CLIENTS = re.compile(  # Codex, Kilo Code and Cursor; Cline and Roo Code; Ge
     r"|^(?:# Current Work|[ \t]*(?:- )?I'm currently working in the directory:)[^\n]*"
 )
 _BEHIND = re.compile(r"(?i)(?:, | \()(?:today|the date|git|branch|platform)\b.*")  # on the same line, and no name
-_LETTERS = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W_]+")
+_MONTH = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
+_DATE = re.compile(  # or time, in lower case
+    rf"\b(?:\d{{4}}-\d\d-\d\d(?:[t ]\d[\d:.]*(?:z|[+-]\d\d:?\d\d)?)?|\d{{1,2}}[./-]\d{{1,2}}[./-]\d{{2,4}}"
+    rf"|\d{{1,2}}:\d\d(?::\d\d)?(?: ?[ap]m)?|(?:{_MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?"
+    rf"|(?:\d{{1,2}}(?:st|nd|rd|th|\.)? (?:of )?)?(?:{_MONTH})"
+    r"|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)\b(?:,? (?:19|20)\d\d\b)?"
+)
 _PATH = re.compile(r"~?/|[A-Za-z]:[\\/]|\\\\")  # how a folder begins
 _OF_WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
 _OF_NO_PROJECT = re.compile(  # the root, a home, and what is mounted under one name whatever is worked on
@@ -51,7 +62,7 @@ def working_folder(messages: Sequence[Message], key: bytes, *, has_tools: bool =
         has_tools: the request declares some; without them no system prompt counts.
     """
     if not (folder := named_folder(messages)):
-        return -_hashed(prompt, key) if has_tools and (prompt := _lasting_words(messages)) else 0
+        return -_hashed(prompt, key) if has_tools and (prompt := _lasting_prompt(messages)) else 0
     folder = unicodedata.normalize("NFC", folder)  # macOS writes accents as signs of their own
     if _OF_WINDOWS.match(folder):  # editors there write the drive in lower case, shells in upper case or with slashes
         folder = folder.replace("\\", "/").lower()
@@ -63,10 +74,7 @@ def named_folder(messages: Iterable[Message]) -> str:
     The folder as it is written, that of a workspace before one inside; "" where none of a project is named. Without a
     sign behind it, it goes to the end of the line: names of folders hold blanks. Instructions go before the user's.
     """
-    first = list(islice(messages, FIRST_MESSAGES))
-    instructed = (message.text[:LOOKED_AT_CHARS] for message in first if message.is_instruction)
-    by_user = (message.text[:LOOKED_AT_CHARS] for message in first if message.role == "user")
-    return _named(instructed) or _named(found[0] for text in by_user for found in _BY_CLIENTS.finditer(text))
+    return next(filter(None, map(_named, _texts(messages))), "")
 
 
 def _hashed(named: str, key: bytes) -> int:
@@ -74,22 +82,38 @@ def _hashed(named: str, key: bytes) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def _lasting_words(messages: Iterable[Message]) -> str:
-    """The words of a system prompt that are the same on any day; "" where they are too few to tell an agent."""
-    said = "".join(one.text[:PROMPT_CHARS] for one in islice(messages, FIRST_MESSAGES) if one.is_instruction)
-    words = " ".join(word for word in _LETTERS.findall(said.lower()) if word not in TIMES)
-    return words if len(words) >= LEAST_LETTERS else ""
+def _lasting_prompt(messages: Iterable[Message]) -> str:
+    """The words and numbers of a system prompt, without its dates; "" where it tells no agent, or there is a folder."""
+    first = list(islice(messages, FIRST_MESSAGES))
+    said = "\n".join(one.text for one in first if one.is_instruction)
+    if len(said) > PROMPT_CHARS or any(_written(chain(*_texts(first)))):
+        return ""
+    words = _WORD.findall(_DATE.sub(" ", said.lower()))
+    return " ".join(words) if sum(map(len, words)) >= LEAST_LETTERS else ""
+
+
+def _texts(messages: Iterable[Message]) -> tuple[Iterable[str], Iterable[str]]:
+    """Where a folder may be named: the first instructions, and what clients wrote into the user's first messages."""
+    first = list(islice(messages, FIRST_MESSAGES))
+    by_user = (message.text[:LOOKED_AT_CHARS] for message in first if message.role == "user")
+    by_clients = (found[0] for text in by_user for found in _BY_CLIENTS.finditer(text))
+    return (message.text[:LOOKED_AT_CHARS] for message in first if message.is_instruction), by_clients
 
 
 def _named(texts: Iterable[str]) -> str:
     inside = ""
-    for text in texts:
-        for found in _NAMED.finditer(text):
-            written: str = found[1] or found[3] or found[4]
-            folder = _BEHIND.sub("", written).strip(" \t\r`\"'*").rstrip("/\\.`\"'*")
-            if not _PATH.match(folder) or _OF_NO_PROJECT.fullmatch(folder):
-                continue
-            if found["root"]:
+    for folder, is_root in _written(texts):
+        if not _OF_NO_PROJECT.fullmatch(folder):
+            if is_root:
                 return folder
             inside = inside or folder
     return inside
+
+
+def _written(texts: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Every folder that is written, one of no project, too, and whether it is the root of a workspace."""
+    for found in chain.from_iterable(map(_NAMED.finditer, texts)):
+        written: str = found[1] or found[3] or found[4]
+        folder = _BEHIND.sub("", written).strip(" \t\r`\"'*")
+        if _PATH.match(folder):
+            yield folder.rstrip("/\\.`\"'*"), bool(found["root"])

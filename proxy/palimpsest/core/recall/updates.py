@@ -35,7 +35,6 @@ FOLLOWING_CHARS = 200  # of what the user said next, or of what came of an order
 # Of `PassageTable.tells`, of an outcome that also asks: "Pushed to staging, 12 passed. Shall I open the PR?" has .44,
 # "The VPN is down. Shall I wait?" .11.
 LEAST_REPORTING = 0.4
-PASSAGES_OF_ANSWER = 16  # that are looked at: some ten thousand characters
 BRIEF_CHARS = 60  # of an answer that tells nothing without what it answers: "5 attempts."
 # Cosine, the weighed share of the words that both have among the words of either (Jaccard), and what the two have of
 # the earlier one's subject. 27 of 27 corrections are as much alike ("My dentist is Dr. Okafor" / "Dr. Okafor retired,
@@ -222,13 +221,18 @@ def answered(table: PassageTable, row: int) -> int:
 
 
 def answer_to(table: PassageTable, row: int, asked: QueryMatches) -> int:
-    """The row of the answer to a user's message, of a long one the passage nearest to the question; -1: none."""
-    at = int(table.after[row]) if table.users[row] else -1
-    if at < 0 or table.users[at]:
-        return -1
-    of_answer = np.arange(at, at + PASSAGES_OF_ANSWER)
-    of_answer = of_answer[of_answer < len(table)]
-    return int(nearest_first(of_answer[table.occurrences[of_answer] == table.occurrences[at]], asked)[0])
+    """
+    The row of the answer to a user's message: of the last before the user spoke again, the passage nearest to the
+    question; -1: none.
+    """
+    at, answer = int(table.after[row]), -1
+    for _ in range(MOST_STEPS if table.users[row] else 0):
+        if at < 0 or (table.users[at] and table.fulls[at] != table.fulls[row]):
+            break
+        answer = answer if table.users[at] else at
+        at = int(table.after[at])
+    of_answer = np.flatnonzero(table.occurrences == table.occurrences[answer]) if answer >= 0 else table.ids[:0]
+    return int(nearest_first(of_answer, asked)[0]) if len(of_answer) else -1
 
 
 def outcome(table: PassageTable, row: int) -> int:

@@ -1,5 +1,5 @@
 """
-Notes of a project: which of a user's messages are worth telling where the next conversation in its folder begins.
+Notes of a project: which of a user's messages are worth telling where another conversation in its folder begins.
 
 How it is run and where things are, what is not to be touched, what was decided and what changed. An answer for once
 ("use the second one then") is none, nor are most orders.
@@ -16,9 +16,9 @@ from palimpsest.core.work.statements import SENTENCE, binds, told_from
 
 NOTE_CHARS = 200  # of one: a longer message tells of its day, too
 REST, IDLE = 2, 3  # the urgency of a note that neither forbids nor sets anything, and of what is none
-_SETTING = re.compile(  # a path, an option of a command, a variable that is set, a port, a command
+_SETTING = re.compile(  # a path, an option of a command, a variable that is set, a port
     r"(?:^|[\s(`'\"])(?:~/|\.{0,2}/)[\w.@-]+|(?<=\s)--?[a-z][\w-]+|(?<![\w.@/-])[\w.@-]+/[\w.@/-]*\.\w"
-    r"|\b[A-Z_]{3,}=\w|\bport \d|\blistens? on \d|`[^`\n]+ [^`\n]+`"
+    r"|\b[A-Z_]{3,}=\w|\bport \d|\blistens? on \d{2}"
 )
 _LOOKS = re.compile(r"(?i)\W*(?:please |now |next,? |then )*(?:look|have a look|see|check|review|read|open|compare)\b")
 _FORBIDS = re.compile(

@@ -16,7 +16,7 @@ from palimpsest.core.work.need import SPEAKERS, LostText
 from palimpsest.core.work.standing import stands
 
 SENTENCE = re.compile(  # no dot of a name or of `a command . with one` ends it
-    r"(?:`[^`\n]*`|[^.!?\n])+(?:(?:[.!?](?!\s|$)|(?<=\s)\.)(?:`[^`\n]*`|[^.!?\n])*)*[.!?]*"
+    r"(?:`[^`\n]*`|[^.!?\n])+(?:[.!?](?!\s|$)(?:`[^`\n]*`|[^.!?\n])*)*[.!?]*"
 )
 _DECIDES = re.compile(  # of an assistant, which says what it will do next in nearly every other form
     r"(?i)^\W*decisions?:|\b(?:decided|settled) (?:on|to|that|for|against)\b|\bagreed (?:on|to|that)\b"
@@ -64,7 +64,7 @@ _BINDS = re.compile(  # words of what is to hold, more than of what is to be don
     r"|keep|stick to|rather than|prefers?|leave|hands off|wants? (?!to)|ask (?:me|us)|tell me before|ignore|until"
     r"|from now on|whenever|by default|as a rule|make sure|we use|go(?:es)? through"
     r"|(?:is|are|be) (?:run|done|made|kept|called) (?:by|with|in|from))\b|(?:^|[,;:])\W{0,4}(?:no|not|use)\b"
-    r"|\bunder no\b|\bnext time\b"
+    r"|\bunder no\b|\bnext time,? (?!i\b|we\b|you\b|in\b|at\b)\w"
 )
 BRIEF_WORDS = 10
 _ORDER = re.compile(

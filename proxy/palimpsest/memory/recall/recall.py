@@ -20,6 +20,7 @@ import numpy.ma  # else the first request waits for it: `np.unique` looks for ma
 import structlog
 
 from palimpsest.core.archive.chunking import WISHES, query_terms, tags, without_names
+from palimpsest.core.recall.asking_back import asks_back
 from palimpsest.core.recall.needs import EXAMPLES, needs_of
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
@@ -76,6 +77,7 @@ JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fift
 # That memory helps, for passages of another folder to answer: of 14 personal questions 13 have as much, "run the tests"
 # .46 with the tests of another project.
 LEAST_ELSEWHERE = 0.8
+LEAST_ELSEWHERE_BACK = 0.93  # ... of a request that asks back, by as much more as that lifts it
 CLEARED_SECONDS = 3600.0  # that a cleared conversation stays out of others: the task that it was cleared for
 QUOTED_CHARS = 20  # of a text that stands in another one: shorter ones are said of other things, too
 ORDERS: Mapping[str, dict[str, Any]] = {
@@ -309,7 +311,8 @@ class Recall:
         eligible = eligibility.without_orders(reader, eligible, asked)
         once, judged = self._ranked(table, asked, eligible, limit)
         may_answer = eligible
-        if once is not None and judged is not None and query.least_help <= judged.helps < LEAST_ELSEWHERE:
+        least_elsewhere = LEAST_ELSEWHERE_BACK if asks_back(query.text) else LEAST_ELSEWHERE
+        if once is not None and judged is not None and query.least_help <= judged.helps < least_elsewhere:
             elsewhere = _elsewhere(reader, query, asked, once)
             if elsewhere.any():
                 may_answer = eligible & ~elsewhere

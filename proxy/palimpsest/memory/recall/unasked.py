@@ -143,13 +143,12 @@ def _notes(
 ) -> RankedRows:
     """
     What the user told of the project in other conversations in its folder, each note with its updates, as many as fit:
-    the most urgent first, of these the newest. They come once, where a conversation begins, and again where a
-    compaction took them away with the block that told them.
+    the most urgent first, of these the newest. They come once, where a conversation begins, and again with the next
+    question where a compaction took them away with the block that told them.
     """
     table = reader.table
     here = found.here & table.users & (table.conversations != asked.own)
-    is_due = not query.lost or query.account_chars > 0
-    if not is_due or eligibility.among(table.occurrences[here], query.excluded).any():
+    if eligibility.among(table.occurrences[here], query.excluded).any():
         return unranked(table.ids[:0])
     rows = np.flatnonzero(here & found.eligible & ~table.only_asks(slice(None)))[: -READ_FOR_NOTES - 1 : -1]
     said = reader.texts_of(rows)

@@ -53,8 +53,10 @@ def with_related(
     said = _statements(reader, updates.statements(table, best), eligible | told)
     named = {row: _names_not_asked_for(one.text, asked) for row, one in said.items()}
     others = {row: updates.namesakes(table, row, one.found, named[row], eligible, asked) for row, one in said.items()}
-    is_asked_back = asks_back(asked.text)
-    replies = {row: _reply(table, row, asked, is_asked_back) for row in first.tolist()}
+    asked_back: Collection[int] = ()
+    if asks_back(asked.text):  # what asked back itself was answered from memory, or not at all
+        asked_back = {row for row, text in reader.texts_of(first[table.users[first]]).items() if not asks_back(text)}
+    replies = {row: _reply(table, row, asked, row in asked_back) for row in first.tolist()}
     replies = {row: at for row, at in replies.items() if at >= 0 and eligible[at]}
     remarks = {row: updates.next_said(table, at) for row, at in replies.items() if table.users[row]}
     remarks = {row: at for row, at in remarks.items() if at >= 0 and eligible[at]}

@@ -43,26 +43,27 @@ class Scope:
         return f"memory.tenant = ? AND memory.conversation IN ({conversations})", tuple(args)
 
 
-FOLDER = """coalesce(nullif(CAST(?2 AS BIGINT), 0), (SELECT own.folder FROM conversation AS own
-    WHERE own.tenant = ?1 AND own.id = ?3 AND own.folder <> 0))"""
-"""SQL: a folder, or 0 for that of a conversation; NULL where it is unknown."""
+FOLDER = """CASE WHEN CAST(?2 AS BIGINT) > 0 THEN CAST(?2 AS BIGINT) ELSE coalesce((SELECT own.folder
+    FROM conversation AS own WHERE own.tenant = ?1 AND own.id = ?3 AND own.folder <> 0), nullif(CAST(?2 AS BIGINT), 0))
+    END"""
+"""SQL: a folder that is named, or else that of a conversation, or the mark of a prompt; NULL where none is known."""
 
 
 def conversations_in(ask: Ask, tenant: int, folder: int, own: int, user: str = "") -> list[int]:
-    """Row ids of the main conversations that a tenant's user had in a folder; 0: the one that `own` is in."""
+    """Row ids of the main conversations, of no named project, that a tenant's user had in a folder, or `own`'s."""
     sql = (
         f"SELECT id FROM conversation WHERE tenant = ?1 AND folder <> 0 AND folder = {FOLDER}"
-        " AND role = 'main' AND user_id = ?4"
+        " AND role = 'main' AND user_id = ?4 AND scope = ''"
     )
     return [id for (id,) in ask(sql, (tenant, folder, own, user))]
 
 
 def in_other_folders(ask: Ask, tenant: int, folder: int, own: int, conversations: Collection[int]) -> list[int]:
-    """Those of some conversations of a tenant, but for `own`, that are in another folder than that one by name."""
+    """Those of some conversations of a tenant, but for `own`, that are in another folder than that one, both named."""
     sql = (
         "SELECT conversation.id FROM numbers(?4) AS asked INNER JOIN conversation ON conversation.id = asked.value"
         f" WHERE conversation.tenant = ?1 AND conversation.folder > 0 AND conversation.folder <> {FOLDER}"
-        " AND conversation.id <> ?3"
+        f" AND {FOLDER} > 0 AND conversation.id <> ?3"
     )
     return [id for (id,) in ask(sql, (tenant, folder, own, ids(conversations)))]
 

@@ -420,6 +420,7 @@ def _conversations(
         or of[0] in late
         or (of[1] == Role.SIDE and turn.role is not Role.SIDE)
         or (turn.folder and not of[4])
+        or turn.folder > 0 > of[4]
     ]
     if not changed:
         return {key: of[0] for key, of in known.items()}
@@ -436,9 +437,11 @@ def _conversations(
         " role = CASE WHEN mine.role = 'side' THEN excluded.role ELSE mine.role END,"
         " user_id = CASE WHEN mine.user_id = '' THEN excluded.user_id ELSE mine.user_id END,"
         " scope = CASE WHEN mine.scope = '' THEN excluded.scope ELSE mine.scope END,"
-        " folder = CASE WHEN mine.folder = 0 THEN excluded.folder ELSE mine.folder END"
+        " folder = CASE WHEN mine.folder = 0 OR mine.folder < 0 AND excluded.folder > 0 THEN excluded.folder"
+        " ELSE mine.folder END"
         " WHERE (mine.role = 'side' AND excluded.role <> 'side') OR (mine.user_id = '' AND excluded.user_id <> '')"
-        " OR (mine.scope = '' AND excluded.scope <> '') OR (mine.folder = 0 AND excluded.folder <> 0)",
+        " OR (mine.scope = '' AND excluded.scope <> '') OR (mine.folder = 0 AND excluded.folder <> 0)"
+        " OR (mine.folder < 0 AND excluded.folder > 0)",
         [
             (tenants[t.tenant], t.conversation, t.role, t.parent_conversation, t.user, t.scope, t.folder, t.created_at)
             for t in changed
