@@ -39,6 +39,7 @@ def test_what_forbids_comes_first_then_what_is_set_then_what_was_decided_or_chan
         "Look at src/app.py, it seems slow",
         "is it in config/app.yaml?",
         "`foo bar` is undefined",
+        "I ran `npm run build` and it failed with an error",
         "see you next time",
         "run the tests",
     ],
@@ -57,15 +58,16 @@ TALK = "The rental revenue of March looks too high to me, find out where the sum
         (f"Thanks. {FIRM}", FIRM),
         (f"{TALK} {FIRM} {TALK}", FIRM),
         (f"{TALK} {TALK} {'We keep it, ' * 20}as it is.", f"{'We keep it, ' * 20}as it is."),
+        (f"{TALK} {TALK} You need `nix run . test` for all of it.", "You need `nix run . test` for all of it."),
     ],
-    ids=["short", "long", "one long sentence"],
+    ids=["short", "long", "one long sentence", "a command"],
 )
 def test_of_a_long_message_the_sentences_are_told_that_are_worth_a_note(text: str, part: str) -> None:
     start, stop = noted_part(text)
     assert text[start:stop] == part
 
 
-@pytest.mark.parametrize("fragment", ["leave ", "keep a ", "--a ", "x/", "then ", "A", ". ", "`a "])
+@pytest.mark.parametrize("fragment", ["leave ", "keep a ", "--a ", "x/", "then ", "A", ". ", "`a ", "use `a "])
 def test_how_long_a_message_is_read_grows_with_its_length(fragment: str) -> None:
     assert (
         exponent(

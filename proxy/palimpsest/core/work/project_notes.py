@@ -16,9 +16,10 @@ from palimpsest.core.work.statements import SENTENCE, binds, told_from
 
 NOTE_CHARS = 200  # of one: a longer message tells of its day, too
 REST, IDLE = 2, 3  # the urgency of a note that neither forbids nor sets anything, and of what is none
-_SETTING = re.compile(  # a path, an option of a command, a variable that is set, a port
+_SETTING = re.compile(  # a path, an option of a command, a variable that is set, a port, a command to use
     r"(?:^|[\s(`'\"])(?:~/|\.{0,2}/)[\w.@-]+|(?<=\s)--?[a-z][\w-]+|(?<![\w.@/-])[\w.@-]+/[\w.@/-]*\.\w"
     r"|\b[A-Z_]{3,}=\w|\bport \d|\blistens? on \d{2}"
+    r"|\b(?:needs?|uses?|with|via|just|only|always) `[^`\n ]{1,40} [^`\n]{1,80}`"
 )
 _LOOKS = re.compile(r"(?i)\W*(?:please |now |next,? |then )*(?:look|have a look|see|check|review|read|open|compare)\b")
 _FORBIDS = re.compile(
