@@ -77,7 +77,7 @@ JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fift
 # That memory helps, for passages of another folder to answer: of 14 personal questions 13 have as much, "run the tests"
 # .46 with the tests of another project.
 LEAST_ELSEWHERE = 0.8
-LEAST_ELSEWHERE_BACK = 0.93  # ... of a request that asks back, by as much more as that lifts it
+LEAST_ELSEWHERE_BACK = 0.93  # ... with a request that asks back, which `ASKING_BACK` lifts as far
 CLEARED_SECONDS = 3600.0  # that a cleared conversation stays out of others: the task that it was cleared for
 QUOTED_CHARS = 20  # of a text that stands in another one: shorter ones are said of other things, too
 ORDERS: Mapping[str, dict[str, Any]] = {
