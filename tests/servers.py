@@ -48,12 +48,12 @@ class Server:
         return self.url(name)
 
     def drop(self, url: str) -> None:
-        """Remove a database, whoever is connected to it."""
-        self._execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
+        """Remove a database, whoever is connected to it: also the server itself, to vacuum it."""
+        self._execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)", ADMIN)
 
-    def _execute(self, sql: str) -> None:
+    def _execute(self, sql: str, user: str = OWNER) -> None:
         """By a connection: to start psql takes as long as to make a database."""
-        with closing(psycopg.connect(self.url(), autocommit=True)) as connection:
+        with closing(psycopg.connect(self.url(), user=user, autocommit=True)) as connection:
             connection.execute(sql.encode())
 
     def rows(self, url: str, sql: str) -> list[tuple[Any, ...]]:
