@@ -24,7 +24,7 @@ else:
 
 SAME, ADDED = "same bytes", "with a block"
 
-BLOCK = rb'<palimpsest-memory kind=\\"[a-z]+\\">\\n(?:[^"\\<]|\\.|<(?!/palimpsest-memory))*</palimpsest-memory>'
+BLOCK = rb'<palimpsest-memory(?: kind=\\"[a-z]+\\")?>\\n(?:[^"\\<]|\\.|<(?!/palimpsest-memory))*</palimpsest-memory>'
 PART = rb'\{"type":"(?:text|input_text)","text":"%b"\}' % BLOCK
 
 # What stands where a block was added, and what stood there before.
