@@ -61,7 +61,7 @@ def test_all_workers_send_their_spans_and_a_search_counts_what_it_found(
         settings = JSON_LOG | {"listen": {"workers": 2}}
         with Proxy(tmp_path / "data", upstream.url, settings, **env) as proxy:
             talk = Conversation(proxy, "sk-one")
-            talk.say("The archive room is number 3172, and its door opens to the left.")
+            talk.say("The archive room is number 317246905, and its door opens to the left.")
             for shelf in range(3):
                 talk.say(f"Then we went through shelf {shelf} and wrote down every single title on it.")
             proxy.settle()
@@ -76,8 +76,8 @@ def test_all_workers_send_their_spans_and_a_search_counts_what_it_found(
         assert newest["palimpsest.added_tokens"] == int(answered.said("added-tokens"))
         assert searched["gen_ai.memory.store.id"] == newest["gen_ai.memory.store.id"]
         assert {resource["service.name"] for resource, _ in receiver.received} == {"memory-of-team"}
-        assert "3172" not in repr([told(span) for _, span in receiver.received])
-        assert "3172" not in proxy.log.read_text()
+        assert "317246905" not in repr([told(span) for _, span in receiver.received])
+        assert "317246905" not in proxy.log.read_text()
 
 
 def test_a_receiver_that_is_not_there_holds_up_nothing(tmp_path: Path, upstream: ScriptedUpstream) -> None:
