@@ -107,7 +107,7 @@ def turn_of(
         reminders=decision.reminders,
         cut=decision.window_cut,
         is_named=speaker.names_conversation or (head is not None and head.is_named),
-        folder=speaker.folder if speaker.folder > 0 or _uses_tools(decision) else 0,
+        folder=speaker.folder if speaker.folder >= 0 or _uses_tools(decision) else 0,
     )
 
 

@@ -21,10 +21,8 @@ from palimpsest.domain import Message
 
 FIRST_MESSAGES = 4  # Codex sends its instructions, those of the project, and then its environment
 LOOKED_AT_CHARS = 100_000  # of each of them: system prompts have some 60,000 at most
-LEAST_LETTERS, PROMPT_CHARS = (
-    60,
-    4_000,
-)  # of a system prompt by which an agent is known: those of coding agents are longer
+LEAST_LETTERS = 60  # of a system prompt by which an agent is known: a shorter one may be of any agent
+PROMPT_CHARS = 4_000  # of it at most: those of coding agents are longer, and the same in each project
 _NAMED = re.compile(
     r"(?i)<cwd>([^<\n]{1,256})</cwd>"
     r"|\b(?:cwd|(?:work(?:ing|space)|project|repository|current)(?P<root> root)?(?: in the)?(?: work(?:ing|space))?"

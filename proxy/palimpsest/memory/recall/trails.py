@@ -182,9 +182,8 @@ class Trails:
         block, cut = pack(recalled.candidates, budget, kind, question)
         least_help = (explain.get("query") or {}).get("least_help", demand.least_help)
         is_the_turns = _is_same(question, explain.get("query", {}).get("text", ""))
-        helps = (
-            explain.get("gate", {}).get("helps", recalled.helps) if is_the_turns else recalled.helps
-        )  # as it was then
+        then = explain.get("gate", {}) if is_the_turns else {}  # later messages help with the question, too
+        helps = then.get("helps", recalled.helps)
         trace = replace(trace, candidates=len(recalled.candidates), helps=helps, least_help=least_help)
         for at, candidate in enumerate(recalled.candidates, start=1):
             if candidate.memory.occurrence == occurrence:

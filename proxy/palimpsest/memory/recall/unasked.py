@@ -36,7 +36,7 @@ _HERE = re.compile(r"(?i)\bin this (?:repo|project|codebase)")  # a rule of anot
 # Of the weight of a request's words, in a rule told elsewhere: "commit this" has all of them in "no emojis in commits".
 # Of 720 pairs of a BEAM question and a rule of its author's, 8 share as much, 7 of them rightly; at .2, 16 do.
 LEAST_CONCERN = 0.3
-NOTES_CHARS = 800  # of what was told of a project, rules included, where a conversation in its folder begins anew
+NOTES_CHARS = 800  # of what was told of a project, rules included, where one in its folder begins or was compacted
 READ_FOR_NOTES, MOST_NOTES = 200, 24  # messages, the newest, some 25 ms; and notes of them, of which some six fit
 MOST_STANDING = 64  # wishes that are looked at for them, the newest: whoever has more has too many rules
 
